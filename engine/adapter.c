@@ -60,31 +60,10 @@ static dpi_status check_base(const dpi_model *m, const dpi_gguf *file, dpi_error
                     mark);
 }
 
-/* Which matrix a tensor is of, the first of those whose rows it has: "blk.3.attn_q.weight.lora_a";
- * *is_b: B of it. False: of none. */
-static bool find_matrix(const dpi_model *m, const char *name, int32_t *index, bool *is_b) {
-    char wanted[80];
-    int32_t layer = 0;
-    if (sscanf(name, "blk.%6d", &layer) != 1)
-        return false;
-    for (int32_t i = 0; i < 2 * m->n_products; i++) {
-        const dpi_product *p = &m->products[i / 2];
-        if (!p->tensor || p->layer != layer)
-            continue;
-        snprintf(wanted, sizeof wanted, "%s.lora_%c",
-                 dpi_arch_tensor_name(p->tensor, layer, "weight").text, i % 2 ? 'b' : 'a');
-        if (strcmp(name, wanted) == 0) {
-            *index = i / 2;
-            *is_b = i % 2;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A and B of each matrix, or of the first of those that are one tensor; NULL: none. */
+/* A and B of n matrices that may be one tensor; NULL: none. */
 typedef struct pair {
     const dpi_gguf_tensor *a, *b;
+    int32_t n;
 } pair;
 
 static dpi_status refuse_tensor(const dpi_model *m, const dpi_gguf_tensor *t, dpi_error *err) {
@@ -104,6 +83,11 @@ static dpi_status refuse_tensor(const dpi_model *m, const dpi_gguf_tensor *t, dp
                     names, (int)m->config.n_layer - 1);
 }
 
+static dpi_status refuse_second(const dpi_gguf_tensor *t, dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_FORMAT, "%s: tensor %s: another one is of the same weights",
+                    t->file, t->name);
+}
+
 static dpi_status find_pairs(const dpi_model *m, const dpi_gguf *file, pair *pairs,
                              dpi_error *err) {
     if (dpi_gguf_tensor_count(file) == 0)
@@ -111,11 +95,20 @@ static dpi_status find_pairs(const dpi_model *m, const dpi_gguf *file, pair *pai
                         dpi_gguf_name(file));
     for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
         const dpi_gguf_tensor *t = dpi_gguf_tensor_at(file, i);
-        int32_t index = 0;
-        bool is_b = false;
-        if (!find_matrix(m, t->name, &index, &is_b))
+        const char *end = strrchr(t->name, '.');
+        const bool is_b = end && strcmp(end, ".lora_b") == 0;
+        char name[64] = "";
+        int32_t n = 0;
+        if (is_b || (end && strcmp(end, ".lora_a") == 0))
+            snprintf(name, sizeof name, "%.*s", (int)(end - t->name), t->name);
+        const int32_t index = dpi_model_find(m, name, &n);
+        if (index < 0)
             return refuse_tensor(m, t, err);
-        *(is_b ? &pairs[index].b : &pairs[index].a) = t;
+        pair *p = &pairs[index];
+        if (p->n && p->n != n)
+            return refuse_second(t, err);
+        p->n = n;
+        *(is_b ? &p->b : &p->a) = t;
     }
     return DPI_STATUS_OK;
 }
@@ -152,14 +145,12 @@ static dpi_status read_tensor(const dpi_gguf_tensor *t, float *to, dpi_error *er
     return DPI_STATUS_OK;
 }
 
-/* How many matrices a pair is of, from the i-th of the model on, and their rows together. */
-static int32_t parts_of(dpi_model *m, int32_t i, int64_t *n_out) {
-    const dpi_product *p = &m->products[i];
-    const int32_t n = dpi_arch_parts(dpi_config_table(&m->config, p->layer), p->tensor);
-    *n_out = 0;
+/* Rows of n matrices together, from the i-th of the model on. */
+static int64_t rows_of(dpi_model *m, int32_t i, int32_t n) {
+    int64_t n_out = 0;
     for (int32_t k = 0; k < n; k++)
-        *n_out += dpi_model_matrix(m, i + k)->n_out;
-    return n;
+        n_out += dpi_model_matrix(m, i + k)->n_out;
+    return n_out;
 }
 
 static dpi_status check_pairs(dpi_model *m, const pair *pairs, int32_t n_matrices, uint64_t *n,
@@ -169,8 +160,8 @@ static dpi_status check_pairs(dpi_model *m, const pair *pairs, int32_t n_matrice
         const dpi_matrix *w = dpi_model_matrix(m, i);
         if (!pairs[i].a && !pairs[i].b)
             continue;
-        int64_t n_out;
-        m->adapters->n += parts_of(m, i, &n_out);
+        const int64_t n_out = rows_of(m, i, pairs[i].n);
+        m->adapters->n += pairs[i].n;
         DPI_TRY(check_pair(&pairs[i], w, n_out, err));
         *n += (uint64_t)pairs[i].a->shape[1] * (uint64_t)(w->n_in + n_out);
     }
@@ -195,16 +186,16 @@ static dpi_status fill(dpi_model *m, const pair *pairs, int32_t n_matrices, doub
         const int64_t rank = pairs[i].a->shape[1], n_in = dpi_model_matrix(m, i)->n_in;
         const float by = alpha > 0 ? (float)(scale * alpha / (double)rank) : scale;
         const float *a = next;
-        int64_t n_out;
-        const int32_t n_parts = parts_of(m, i, &n_out);
         DPI_TRY(read_tensor(pairs[i].a, next, err));
         DPI_TRY(read_tensor(pairs[i].b, next += rank * n_in, err));
         if (rank > all->max_rank) {
             all->max_rank = (int32_t)rank;
             all->scale = by;
         }
-        for (int32_t k = 0; k < n_parts; k++, adapter++) {
+        for (int32_t k = 0; k < pairs[i].n; k++, adapter++) {
             dpi_matrix *w = dpi_model_matrix(m, i + k);
+            if (w->adapter)
+                return refuse_second(pairs[i].a, err);
             *adapter = (dpi_adapter){.a = a, .b = next, .rank = (int32_t)rank, .scale = by,
                                      .place = m->products[i + k].tensor->place};
             w->adapter = adapter;
@@ -251,16 +242,17 @@ dpi_status dpi_adapters_open(dpi_model *m, const char *path, float scale, dpi_er
     return status;
 }
 
-const dpi_adapter *dpi_adapter_of(const dpi_model *m, const char *tensor) {
-    char name[64];
-    int32_t index = 0;
-    bool is_b = false;
-    if (!m->adapters || strlen(tensor) + sizeof ".lora_a" > sizeof name)
-        return NULL;
-    snprintf(name, sizeof name, "%s.lora_a", tensor);
-    if (!find_matrix(m, name, &index, &is_b))
-        return NULL;
-    return m->products[index].w->adapter;
+bool dpi_adapter_has(const dpi_model *m, const char *tensor) {
+    int32_t n = 0;
+    bool has = false;
+    for (int32_t i = dpi_model_find(m, tensor, &n); n > 0 && !has; i++, n--)
+        has = i >= 0 && m->products[i].w->adapter;
+    return has;
+}
+
+const dpi_adapter *dpi_adapter_of(const dpi_model *m, const char *tensor, int64_t *row) {
+    const int32_t i = dpi_model_row(m, tensor, row);
+    return i < 0 ? NULL : m->products[i].w->adapter;
 }
 
 const char *dpi_model_adapter(const dpi_model *m) { return m->adapters ? m->adapters->path : NULL; }

@@ -6,6 +6,8 @@
 #ifndef DPI_ADAPTER_H
 #define DPI_ADAPTER_H
 
+#include <stdbool.h>
+
 #include "dpinfer/model.h"
 
 enum { DPI_ADAPTER_RANK_MAX = 1024, DPI_ADAPTER_PLACES = 4 };
@@ -37,8 +39,10 @@ void dpi_adapters_free(dpi_adapters *adapters);
 /* "base + adapter NAME", the base's name cut where both do not fit; the base's alone without one.
  * That the base or the adapter is NOT PRIVATE stands at the end. */
 void dpi_model_adapted_name(const dpi_model_info *info, char name[64]);
-/* That of the matrix with the name that it has in the file, "blk.3.attn_q.weight"; NULL: none. */
-const dpi_adapter *dpi_adapter_of(const dpi_model *model, const char *tensor);
+/* Whether a tensor of the model's file, "blk.3.attn_qkv.weight", has one for any of its rows; and
+ * that of a row, NULL if it has none. *row becomes the row of B. */
+bool dpi_adapter_has(const dpi_model *model, const char *tensor);
+const dpi_adapter *dpi_adapter_of(const dpi_model *model, const char *tensor, int64_t *row);
 
 /* The key of the model that an adapter was trained on: the 16 hexadecimal digits of
  * dpi_model_mark, a blank, its name. An adapter that has it opens with this model alone. */

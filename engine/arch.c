@@ -6,11 +6,8 @@
 #include "base/status.h"
 #include "engine/config.h"
 
-static const dpi_arch *const archs[] = {
-    &dpi_arch_llama,   &dpi_arch_qwen2,    &dpi_arch_qwen3,   &dpi_arch_gemma2,
-    &dpi_arch_gemma3,  &dpi_arch_phi3,     &dpi_arch_smollm3, &dpi_arch_granite,
-    &dpi_arch_olmo2,   &dpi_arch_mistral3, &dpi_arch_vaultgemma, &dpi_arch_qwen35,
-};
+#define ADDRESS(name) &dpi_arch_##name,
+static const dpi_arch *const archs[] = {DPI_ARCHS(ADDRESS)};
 
 enum { N_ARCHS = sizeof archs / sizeof *archs };
 
@@ -42,7 +39,7 @@ static bool fits(const char *name, size_t i) {
 }
 
 static dpi_status refuse(const dpi_gguf *gguf, const char *name, dpi_error *err) {
-    char names[160] = "";
+    char names[240] = "";
     const char *what = NULL;
     for (size_t i = 0; !what && i < sizeof missing / sizeof *missing; i++)
         what = fits(name, i) ? missing[i].what : NULL;
@@ -103,12 +100,25 @@ const dpi_arch_tensor *dpi_arch_matrix(const dpi_arch_table *table, int32_t i) {
     return t;
 }
 
-int32_t dpi_arch_parts(const dpi_arch_table *table, const dpi_arch_tensor *tensor) {
+static const char *name_of(const dpi_arch_tensor *t, bool joined) {
+    return joined ? t->joined : t->name;
+}
+
+static int32_t count(const dpi_arch_table *table, const dpi_arch_tensor *t, bool joined) {
     int32_t n = 1;
     const dpi_arch_tensor *end = table->tensors + table->n_tensors;
-    while (tensor + n < end && strcmp(tensor[n].name, tensor->name) == 0)
+    while (t + n < end && !t->is_array && !t[n].is_array &&
+           strcmp(name_of(&t[n], joined), name_of(t, joined)) == 0)
         n++;
     return n;
+}
+
+int32_t dpi_arch_parts(const dpi_arch_table *table, const dpi_arch_tensor *tensor) {
+    return count(table, tensor, false);
+}
+
+int32_t dpi_arch_joined(const dpi_arch_table *table, const dpi_arch_tensor *tensor) {
+    return count(table, tensor, true);
 }
 
 dpi_tensor_name dpi_arch_tensor_name(const dpi_arch_tensor *tensor, int32_t layer,
@@ -116,5 +126,12 @@ dpi_tensor_name dpi_arch_tensor_name(const dpi_arch_tensor *tensor, int32_t laye
     dpi_tensor_name name;
     snprintf(name.text, sizeof name.text, "blk.%d.%s%s%s", (int)layer, tensor->name,
              tensor->is_bare ? "" : ".", tensor->is_bare ? "" : suffix);
+    return name;
+}
+
+dpi_tensor_name dpi_arch_joined_name(const dpi_arch_tensor *tensor, int32_t layer,
+                                     const char *suffix) {
+    dpi_tensor_name name;
+    snprintf(name.text, sizeof name.text, "blk.%d.%s.%s", (int)layer, tensor->joined, suffix);
     return name;
 }

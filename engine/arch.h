@@ -1,9 +1,10 @@
 /* arch.h - architectures as data: the tensors of a layer, the keys, and what its pass has beyond
  * LLaMA's. Internal.
  *
- * An architecture is one dpi_arch, in a file of engine/arch/, and its line in arch.c. Whoever walks
- * the tensors of a layer walks its table: the loader, adapters, packing, training, models that are
- * made up. What a file holds beyond the table is refused by name, as it could change logits. */
+ * An architecture is one dpi_arch, in a file of engine/arch/, and its name in DPI_ARCHS. Whoever
+ * walks the tensors of a layer walks its table: the loader, adapters, packing, training, models
+ * that are made up. What a file holds beyond the table is refused by name, as it could change
+ * logits. */
 #ifndef DPI_ARCH_H
 #define DPI_ARCH_H
 
@@ -56,10 +57,11 @@ int64_t dpi_extent_of(const dpi_shape *shape, dpi_extent extent);
 
 /* A tensor of every layer of a kind: blk.N.NAME.weight. A matrix may have a bias [n_out] beside it,
  * blk.N.NAME.bias. Matrices of one name follow each other in the table and are one tensor of the
- * file, whose rows are those of the first, then those of the next. Arrays are what no product
+ * file, whose rows are those of the first, then those of the next. Those that have `joined` in
+ * common may be one, too, of that name: it counts where the file has it. Arrays are what no product
  * reads: vectors, and filters [n_out, n_in]. */
 typedef struct dpi_arch_tensor {
-    const char *name;
+    const char *name, *joined; /* joined: of a matrix */
     dpi_extent n_in, n_out; /* n_out NONE: a vector */
     size_t at;              /* in a dpi_layer (model.h): a dpi_matrix, or a pointer to the array */
     int32_t place;          /* of a matrix: among those that share its input */
@@ -107,8 +109,10 @@ const dpi_arch *dpi_arch_find(const char *name);
 /* The i-th tensor of a layer that is a matrix; i < n_matrices. */
 const dpi_arch_tensor *dpi_arch_matrix(const dpi_arch_table *table, int32_t i);
 
-/* How many entries from this one on, the first of its name, are one tensor of the file. */
+/* How many entries from this one on, the first of its name, are one tensor of the file; and how
+ * many may be. */
 int32_t dpi_arch_parts(const dpi_arch_table *table, const dpi_arch_tensor *tensor);
+int32_t dpi_arch_joined(const dpi_arch_table *table, const dpi_arch_tensor *tensor);
 
 /* "blk.3.attn_q.bias": what a file calls a tensor of a layer; `suffix` is "weight" or "bias", and
  * not part of a bare name. */
@@ -117,9 +121,15 @@ typedef struct dpi_tensor_name {
 } dpi_tensor_name;
 dpi_tensor_name dpi_arch_tensor_name(const dpi_arch_tensor *tensor, int32_t layer,
                                      const char *suffix);
+dpi_tensor_name dpi_arch_joined_name(const dpi_arch_tensor *tensor, int32_t layer,
+                                     const char *suffix);
 
-extern const dpi_arch dpi_arch_llama, dpi_arch_qwen2, dpi_arch_qwen3, dpi_arch_gemma2,
-    dpi_arch_gemma3, dpi_arch_vaultgemma, dpi_arch_phi3, dpi_arch_smollm3, dpi_arch_granite,
-    dpi_arch_olmo2, dpi_arch_mistral3, dpi_arch_qwen35;
+/* All of them: NAME is dpi_arch_NAME, of engine/arch/NAME.c. */
+#define DPI_ARCHS(ARCH)                                                                            \
+    ARCH(llama) ARCH(qwen2) ARCH(qwen3) ARCH(gemma2) ARCH(gemma3) ARCH(phi3) ARCH(smollm3)         \
+    ARCH(granite) ARCH(olmo2) ARCH(mistral3) ARCH(vaultgemma) ARCH(qwen35)
+
+#define DPI_ARCH_DECLARED(name) extern const dpi_arch dpi_arch_##name;
+DPI_ARCHS(DPI_ARCH_DECLARED)
 
 #endif

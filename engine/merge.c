@@ -9,16 +9,15 @@
 #include "engine/merge.h"
 #include "engine/model.h"
 
-static const dpi_adapter *find(void *user, const char *tensor) {
-    const dpi_merge *m = user;
-    return dpi_adapter_of(m->model, tensor);
+static bool is_merged(void *user, const char *tensor) {
+    return dpi_adapter_has(((const dpi_merge *)user)->model, tensor);
 }
-
-static bool is_merged(void *user, const char *tensor) { return find(user, tensor) != NULL; }
 
 /* row += scale * B[row] A: each weight is rounded once. */
 static void add_row(void *user, const char *tensor, int64_t row, float *weights, int64_t n) {
-    const dpi_adapter *a = find(user, tensor);
+    const dpi_adapter *a = dpi_adapter_of(((const dpi_merge *)user)->model, tensor, &row);
+    if (!a)
+        return;
     const float *b = a->b + row * a->rank;
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;

@@ -92,17 +92,16 @@ static void *tensor_of(const dpi_model *m, int32_t layer, const dpi_arch_tensor 
 /* The matrices of one tensor of the file: its rows, and those of its bias, are theirs one after
  * the other. */
 static dpi_status bind_parts(const binding *b, int32_t layer, const dpi_arch_tensor *t,
-                             int32_t n_parts, dpi_error *err) {
+                             int32_t n_parts, dpi_tensor_name weight, dpi_tensor_name bias,
+                             dpi_error *err) {
     const dpi_shape *shape = &b->m->config.shapes[layer];
     const int64_t n_in = dpi_extent_of(shape, t->n_in);
     dpi_matrix whole = {0};
     int64_t n_out = 0, row = 0;
     for (int32_t i = 0; i < n_parts; i++)
         n_out += dpi_extent_of(shape, t[i].n_out);
-    DPI_TRY(bind_matrix(b, dpi_arch_tensor_name(t, layer, "weight").text, n_out, n_in, true, &whole,
-                        err));
-    DPI_TRY(bind_vector(b, dpi_arch_tensor_name(t, layer, "bias").text, n_out, false, &whole.bias,
-                        err));
+    DPI_TRY(bind_matrix(b, weight.text, n_out, n_in, true, &whole, err));
+    DPI_TRY(bind_vector(b, bias.text, n_out, false, &whole.bias, err));
     for (int32_t i = 0; i < n_parts; i++) {
         dpi_matrix *w = tensor_of(b->m, layer, &t[i]);
         *w = whole;
@@ -110,6 +109,23 @@ static dpi_status bind_parts(const binding *b, int32_t layer, const dpi_arch_ten
         w->rows += (uint64_t)row * dpi_type_row_bytes(w->type, n_in);
         w->bias = whole.bias ? whole.bias + row : NULL;
         row += w->n_out;
+    }
+    return DPI_STATUS_OK;
+}
+
+/* Those from t on that may be one tensor. */
+static dpi_status bind_matrices(const binding *b, int32_t layer, const dpi_arch_tensor *t,
+                                dpi_error *err) {
+    const dpi_arch_table *table = dpi_config_table(&b->m->config, layer);
+    const dpi_arch_tensor *end = t + dpi_arch_joined(table, t);
+    const dpi_tensor_name joined = dpi_arch_joined_name(t, layer, "weight");
+    if (dpi_gguf_tensor_find(b->m->gguf, joined.text))
+        return bind_parts(b, layer, t, (int32_t)(end - t), joined,
+                          dpi_arch_joined_name(t, layer, "bias"), err);
+    for (int32_t n; t < end; t += n) {
+        n = dpi_arch_parts(table, t);
+        DPI_TRY(bind_parts(b, layer, t, n, dpi_arch_tensor_name(t, layer, "weight"),
+                           dpi_arch_tensor_name(t, layer, "bias"), err));
     }
     return DPI_STATUS_OK;
 }
@@ -129,13 +145,13 @@ static dpi_status bind_layer(const binding *b, int32_t layer, dpi_error *err) {
     b->m->layers[layer].rotation = rotation_of(c, layer);
     int32_t n = 1;
     for (const dpi_arch_tensor *t = table->tensors; t < table->tensors + table->n_tensors; t += n) {
-        n = dpi_arch_parts(table, t);
+        n = dpi_arch_joined(table, t);
         if (t->is_array)
             DPI_TRY(bind_array(b, dpi_arch_tensor_name(t, layer, "weight").text,
                                dpi_extent_of(shape, t->n_in), dpi_extent_of(shape, t->n_out), true,
                                tensor_of(b->m, layer, t), err));
         else
-            DPI_TRY(bind_parts(b, layer, t, n, err));
+            DPI_TRY(bind_matrices(b, layer, t, err));
     }
     return DPI_STATUS_OK;
 }
@@ -212,6 +228,30 @@ dpi_matrix *dpi_layer_matrix(const dpi_model *m, int32_t layer, int32_t i) {
 
 dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i) {
     return i < m->n_products ? m->products[i].w : NULL;
+}
+
+int32_t dpi_model_find(const dpi_model *m, const char *tensor, int32_t *n) {
+    int32_t layer;
+    if (sscanf(tensor, "blk.%6d.", &layer) != 1)
+        return -1;
+    for (int32_t i = 0; i < m->n_products; i++) {
+        const dpi_arch_tensor *t = m->products[i].tensor;
+        if (!t || m->products[i].layer != layer)
+            continue;
+        const dpi_arch_table *table = dpi_config_table(&m->config, layer);
+        const bool is_own = strcmp(dpi_arch_tensor_name(t, layer, "weight").text, tensor) == 0;
+        *n = is_own ? dpi_arch_parts(table, t) : dpi_arch_joined(table, t);
+        if (is_own || strcmp(dpi_arch_joined_name(t, layer, "weight").text, tensor) == 0)
+            return i;
+    }
+    return -1;
+}
+
+int32_t dpi_model_row(const dpi_model *m, const char *tensor, int64_t *row) {
+    int32_t n = 0, i = dpi_model_find(m, tensor, &n);
+    for (; i >= 0 && n > 1 && *row >= m->products[i].w->n_out; n--, i++)
+        *row -= m->products[i].w->n_out;
+    return i;
 }
 
 bool dpi_model_has_biases(const dpi_model *m) {

@@ -98,6 +98,12 @@ dpi_matrix *dpi_layer_matrix(const dpi_model *m, int32_t layer, int32_t i);
  * embedding is only looked up, unless it is the output head as well. */
 dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i);
 
+/* Whose rows a tensor of this name has, "blk.3.attn_qkv.weight": the matrix i in the order of
+ * dpi_model_matrix, and *n of them from it on. -1: it is no matrix of a layer. */
+int32_t dpi_model_find(const dpi_model *m, const char *tensor, int32_t *n);
+/* Which of them has its row *row, which becomes the row of that matrix. */
+int32_t dpi_model_row(const dpi_model *m, const char *tensor, int64_t *row);
+
 /* Tells models apart by their norms, which are f32 whatever the type of the matrices: all files of
  * one model that differ in weight types have the same mark. */
 uint64_t dpi_model_mark(const dpi_model *m);

@@ -56,6 +56,16 @@ static dpi_status read_image(dpi_gguf *g, int fd, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+static dpi_status refuse_folder(int fd, dpi_error *err) {
+    static const char *const of_model[] = {"config.json", "model.safetensors",
+                                           "model.safetensors.index.json", "adapter_config.json"};
+    bool is_model = false;
+    for (size_t i = 0; i < sizeof of_model / sizeof *of_model; i++)
+        is_model |= faccessat(fd, of_model[i], F_OK, 0) == 0;
+    return is_model ? dpi_fail(err, DPI_STATUS_IO, "is a model's folder, " DPI_GGUF_CONVERT)
+                    : dpi_fail(err, DPI_STATUS_IO, "is a directory, must be a GGUF file");
+}
+
 static dpi_status load_image(dpi_gguf *g, const char *path, bool use_mmap, dpi_error *err) {
     /* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -67,7 +77,7 @@ static dpi_status load_image(dpi_gguf *g, const char *path, bool use_mmap, dpi_e
         status = dpi_fail(err, dpi_status_of_errno(errno), "cannot be examined: %s",
                           dpi_reason(errno));
     else if (S_ISDIR(st.st_mode))
-        status = dpi_fail(err, DPI_STATUS_IO, "is a directory, must be a GGUF file");
+        status = refuse_folder(fd, err);
     else if (!S_ISREG(st.st_mode))
         status = dpi_fail(err, DPI_STATUS_IO, "is not a regular file");
     else if (st.st_size <= 0)

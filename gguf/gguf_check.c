@@ -129,11 +129,26 @@ static dpi_status fail_changed(const cursor *c) {
 
 /* ---- Header ------------------------------------------------------------------------------- */
 
+/* What else weights come in; NULL: none of these. The header of safetensors is JSON after its
+ * length; PyTorch's files are a ZIP archive or, older ones, begin with a pickled number. */
+static const char *other_form(const dpi_gguf *g) {
+    static const unsigned char zip[] = {'P', 'K', 3, 4}, pickle[] = {0x80, 2, 0x8a, 0x0a};
+    if (g->size > 8 && load_u64(g->base) < 1 << 27 && g->base[8] == '{')
+        return "of safetensors";
+    return memcmp(g->base, zip, sizeof zip) == 0         ? "of PyTorch, or another ZIP archive"
+           : memcmp(g->base, pickle, sizeof pickle) == 0 ? "of PyTorch"
+                                                         : NULL;
+}
+
 static dpi_status read_header(dpi_gguf *g, cursor *c) {
     uint32_t version;
     const unsigned char *magic = read_bytes(c, 4, "the magic number");
     if (!magic)
         return DPI_STATUS_FORMAT;
+    const char *other = other_form(g);
+    if (other)
+        return dpi_fail_at(c->err, DPI_STATUS_FORMAT, 0, "is a file %s, " DPI_GGUF_CONVERT,
+                           other);
     bool swapped = memcmp(magic, "FUGG", 4) == 0;
     if (!swapped && memcmp(magic, "GGUF", 4) != 0)
         return dpi_fail_at(c->err, DPI_STATUS_FORMAT, 0,

@@ -49,6 +49,11 @@ dpi_status dpi_gguf_join(dpi_gguf *gguf, const char *path, bool use_mmap, dpi_er
 /* Fills by_name: the tensors sorted by name. The second of two with the same name, or NULL. */
 const dpi_gguf_tensor *dpi_gguf_sort_names(dpi_gguf *gguf);
 
+/* What a message says of a model in the form of Hugging Face, after what it is. */
+#define DPI_GGUF_CONVERT                                                                           \
+    "must be a GGUF file. llama.cpp makes one of a folder of Hugging Face: python "                \
+    "convert_hf_to_gguf.py FOLDER --outfile model.gguf (of an adapter: convert_lora_to_gguf.py)"
+
 /* Checks the image [base, size] and fills in the rest; what it allocated stays with *gguf, also on
  * failure. Errors: FORMAT, UNSUPPORTED, ARG (alignment of the image), MEMORY. */
 dpi_status dpi_gguf_check(dpi_gguf *gguf, dpi_error *err);

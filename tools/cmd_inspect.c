@@ -114,17 +114,35 @@ static int add_tensors(facts *f, const dpi_model *model) {
     return CLI_OK;
 }
 
+/* What the file says keeps it from being run: opening it has found that. */
+static int refuse(const args *a, const dpi_error *err) {
+    const bool is_known = err->code == DPI_STATUS_FORMAT || err->code == DPI_STATUS_UNSUPPORTED ||
+                          err->code == DPI_STATUS_NUMERIC;
+    facts f;
+    facts_init(&f);
+    facts_bool(&f, "runs", NULL, false);
+    facts_text(&f, "missing", NULL, err->message);
+    const int code = is_known && a->v[OPT_JSON].i ? facts_print(&f, true, stdout) : CLI_OK;
+    facts_free(&f);
+    return code == CLI_OK ? cli_fail_library(CLI_MODEL, err) : code;
+}
+
 static int inspect_main(const args *a) {
     dpi_model *model;
     dpi_model_info info;
+    dpi_error err;
     dpi_model_options options = options_model(a);
     options.check_weights = a->v[OPT_CHECK].i != 0;
     options.repack = DPI_REPACK_NONE;
-    int code = cli_open_model(a->model, &options, &model, &info);
-    if (code != CLI_OK)
-        return code;
+    if (dpi_model_open(a->model, &options, &model, &err) != DPI_STATUS_OK)
+        return refuse(a, &err);
+    dpi_model_info_init(&info);
+    int code = dpi_model_info_get(model, &info, &err) == DPI_STATUS_OK
+                   ? CLI_OK
+                   : cli_fail_library(CLI_MODEL, &err);
     facts f;
     facts_init(&f);
+    facts_bool(&f, "runs", "runs here", true);
     add_info(&f, &info);
     if (info.adapter_rank > 0)
         add_adapter(&f, &info, a->v[OPT_LORA].s);
@@ -146,7 +164,8 @@ const command command_inspect = {
     .run = inspect_main,
     .summary = "what a model file says",
     .details =
-        "Shows the shape of a model, its metadata and its tensors (columns first). A file that\n"
-        "would not load is refused with the byte and the reason. --check also reads every\n"
-        "weight.\n",
+        "Says whether the model runs here, and shows its shape, its metadata and its tensors\n"
+        "(columns first). Of a file that does not run it says what is missing, as every command\n"
+        "does: the architecture, a tensor, a key, a weight type or a tokenizer; exit code 3, and\n"
+        "with --json \"runs\": false, \"missing\": TEXT. --check also reads every weight.\n",
 };

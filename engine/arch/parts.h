@@ -5,10 +5,11 @@
 #include "engine/model.h"
 
 #define DPI_AT(member) offsetof(dpi_layer, member)
-#define DPI_MATRIX(name, in, out, member, place)                                                   \
-    {name, DPI_EXTENT_##in, DPI_EXTENT_##out, DPI_AT(member), place, false, false}
+#define DPI_MATRIX(name, in, out, member, place) DPI_PART(name, name, in, out, member, place)
+#define DPI_PART(name, joined, in, out, member, place)                                             \
+    {name, joined, DPI_EXTENT_##in, DPI_EXTENT_##out, DPI_AT(member), place, false, false}
 #define DPI_NORM(name, in, member)                                                                 \
-    {name, DPI_EXTENT_##in, DPI_EXTENT_NONE, DPI_AT(member), 0, true, false}
+    {name, NULL, DPI_EXTENT_##in, DPI_EXTENT_NONE, DPI_AT(member), 0, true, false}
 
 #define DPI_ATTN_NORM DPI_NORM("attn_norm", EMBD, attn_norm)
 #define DPI_FFN_NORM DPI_NORM("ffn_norm", EMBD, ffn_norm)
@@ -16,8 +17,9 @@
 #define DPI_POST_FFN_NORM DPI_NORM("post_ffw_norm", EMBD, post_ffn_norm)
 
 #define DPI_QKV                                                                                    \
-    DPI_MATRIX("attn_q", EMBD, Q, wq, 0), DPI_MATRIX("attn_k", EMBD, K, wk, 1),                    \
-        DPI_MATRIX("attn_v", EMBD, V, wv, 2)
+    DPI_PART("attn_q", "attn_qkv", EMBD, Q, wq, 0),                                                \
+        DPI_PART("attn_k", "attn_qkv", EMBD, K, wk, 1),                                            \
+        DPI_PART("attn_v", "attn_qkv", EMBD, V, wv, 2)
 #define DPI_HEAD_NORMS /* of each head of q and of k */                                            \
     DPI_NORM("attn_q_norm", HEAD, q_norm), DPI_NORM("attn_k_norm", HEAD, k_norm)
 #define DPI_ATTN_OUTPUT DPI_MATRIX("attn_output", ATT, EMBD, wo, 0)

@@ -16,14 +16,23 @@ typedef struct whole {
     char name[64];
 } whole;
 
-/* False: the tensor is not trained. */
-static bool find(const dpi_finetune *f, const char *tensor, dpi_train_tensor *found) {
-    return dpi_train_tensor_find(dpi_tuner_shape(f->tuner), tensor, found);
+/* What is trained of a row of a tensor of the base's file, of which it is *row: in training those
+ * that the file has joined are tensors of their own. False: nothing. */
+static bool find(const dpi_finetune *f, const char *tensor, int64_t *row,
+                 dpi_train_tensor *found) {
+    const dpi_graph_shape *shape = dpi_tuner_shape(f->tuner);
+    const dpi_model *m = f->options.model;
+    if (dpi_train_tensor_find(shape, tensor, found))
+        return true;
+    const int32_t i = dpi_model_row(m, tensor, row);
+    return i >= 0 && dpi_train_tensor_find(shape, dpi_arch_tensor_name(m->products[i].tensor,
+                                                                       m->products[i].layer,
+                                                                       "weight").text, found);
 }
 
 static bool is_trained(void *user, const char *tensor) {
     dpi_train_tensor found;
-    return find(((const whole *)user)->f, tensor, &found);
+    return find(((const whole *)user)->f, tensor, &(int64_t){0}, &found);
 }
 
 /* What the type cannot hold is its largest number: a training that is paid for has a model. */
@@ -32,7 +41,7 @@ static void put_row(void *user, const char *tensor, int64_t row, float *weights,
     const dpi_gguf_tensor *t = dpi_gguf_tensor_find(f->options.model->gguf, tensor);
     const float most = t && t->type == DPI_TYPE_F16 ? 65504 : 0x1.fep127f; /* of BF16 */
     dpi_train_tensor found;
-    if (!find(f, tensor, &found))
+    if (!find(f, tensor, &row, &found))
         return;
     const float *trained = dpi_tuner_adapters(f->tuner) + found.offset + row * n;
     for (int64_t i = 0; i < n; i++)

@@ -35,6 +35,63 @@ static inline float *floats(size_t n) {
     return x;
 }
 
+/* The keys of a file but one; NULL: all. */
+static inline void build_metadata(gguf_build *b, const dpi_gguf *from, const char *without) {
+    for (int64_t i = 0; i < dpi_gguf_kv_count(from); i++) {
+        const dpi_gguf_kv *kv = dpi_gguf_kv_at(from, i);
+        if (without && strcmp(kv->key, without) == 0)
+            continue;
+        build_key(b, kv->key, (uint32_t)kv->type);
+        if (kv->type == DPI_GGUF_ARRAY) {
+            build_put_u32(b, (uint32_t)kv->item_type);
+            build_put_u64(b, kv->n_items);
+        }
+        build_put(b, kv->data, kv->n_bytes);
+    }
+}
+
+/* A file with attn_qkv in place of attn_q, attn_k and attn_v, `kind` "weight" or "bias": rows of q,
+ * then of k, then of v. */
+static inline void build_qkv(gguf_build *b, const dpi_gguf *from, const dpi_gguf_tensor *q,
+                             int layer, const char *kind) {
+    unsigned char *data = NULL;
+    size_t n_bytes = 0;
+    int64_t n = 0;
+    char name[64];
+    for (const char *part = "qkv"; *part; part++) {
+        snprintf(name, sizeof name, "blk.%d.attn_%c.%s", layer, *part, kind);
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_find(from, name);
+        assert_true(t && t->type == q->type);
+        data = realloc(data, n_bytes + t->n_bytes);
+        assert_non_null(data);
+        memcpy(data + n_bytes, t->data, t->n_bytes);
+        n_bytes += t->n_bytes, n += t->shape[t->n_dims - 1];
+    }
+    const int64_t shape[2] = {q->n_dims == 1 ? n : q->shape[0], n};
+    snprintf(name, sizeof name, "blk.%d.attn_qkv.%s", layer, kind);
+    build_tensor(b, name, q->type, (uint32_t)q->n_dims, shape, data, n_bytes);
+    free(data);
+}
+
+static inline void build_joined(gguf_build *b, const char *path) {
+    dpi_gguf *from;
+    assert_ok(dpi_gguf_open(path, true, &from, ERR));
+    build_begin(b);
+    build_metadata(b, from, NULL);
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(from); i++) {
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(from, i);
+        char part, kind[8];
+        int layer, end = 0;
+        sscanf(t->name, "blk.%d.attn_%c.%7[a-z]%n", &layer, &part, kind, &end);
+        if (end == 0 || t->name[end])
+            build_tensor(b, t->name, t->type, (uint32_t)t->n_dims, t->shape, t->data, t->n_bytes);
+        else if (part == 'q')
+            build_qkv(b, from, t, layer, kind);
+    }
+    build_end(b);
+    dpi_gguf_close(from);
+}
+
 /* The oracle's logits as floats. */
 static inline float *exact_logits(const tiny_spec *spec, const dpi_model *model,
                                   const int32_t *tokens, int32_t n) {

@@ -249,37 +249,57 @@ static void write_adapter_of(const char *base) {
     dpi_gguf_close(gguf);
 }
 
-/* Each architecture in F32: an adapter of all of its matrices, also of those that are one tensor,
- * beside the weights and within them; and the model in other types. */
+/* The adapter beside the weights and within them; and the model in other types. */
+static void check_architecture(const char *base) {
+    char whole[300];
+    int32_t tokens[N_TOKENS];
+    uint64_t seed = 6;
+    size_t n;
+    snprintf(whole, sizeof whole, "%s/whole", dir);
+    random_tokens(tokens, N_TOKENS, 512, &seed);
+    write_as(base, "F32", true, whole);
+    float *with = logits_of(base, path, tokens, &n);
+    float *merged = logits_of(whole, NULL, tokens, &n);
+    float *plain = logits_of(base, NULL, tokens, &n);
+    write_as(base, "Q8_0", false, whole);
+    float *small = logits_of(whole, NULL, tokens, &n);
+    if (!(nmse(merged, with, n) < 1e-11 && nmse(plain, with, n) > 1e-3 &&
+          nmse(small, plain, n) < 1e-2))
+        fail_msg("%s: merged NMSE %g, the adapter's own %g, Q8_0 %g", base,
+                 nmse(merged, with, n), nmse(plain, with, n), nmse(small, plain, n));
+    free(with), free(merged), free(plain), free(small);
+}
+
+/* Each architecture in F32, with an adapter of all matrices, also of those that are one tensor. */
 TEST(test_architectures) {
     static const char *const files[] = {"arch/qwen2-A",   "arch/qwen3-A",   "arch/gemma3-A",
                                         "arch/gemma2-A",  "arch/phi3-A",    "arch/smollm3-A",
                                         "arch/granite-A", "arch/olmo3-A",   "arch/mistral3-A",
                                         "arch/vaultgemma-A", "arch/qwen35-A"};
-    char whole[300];
-    int32_t tokens[N_TOKENS];
-    uint64_t seed = 6;
-    snprintf(whole, sizeof whole, "%s/whole", dir);
-    random_tokens(tokens, N_TOKENS, 512, &seed);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char base[400];
-        size_t n;
         snprintf(base, sizeof base, "%s.gguf", files[i]);
         require_data(base);
         snprintf(base, sizeof base, "%s", data_path(base));
         write_adapter_of(base);
-        write_as(base, "F32", true, whole);
-        float *with = logits_of(base, path, tokens, &n);
-        float *merged = logits_of(whole, NULL, tokens, &n);
-        float *plain = logits_of(base, NULL, tokens, &n);
-        write_as(base, "Q8_0", false, whole);
-        float *small = logits_of(whole, NULL, tokens, &n);
-        if (!(nmse(merged, with, n) < 1e-11 && nmse(plain, with, n) > 1e-3 &&
-              nmse(small, plain, n) < 1e-2))
-            fail_msg("%s: merged NMSE %g, the adapter's own %g, Q8_0 %g", files[i],
-                     nmse(merged, with, n), nmse(plain, with, n), nmse(small, plain, n));
-        free(with), free(merged), free(plain), free(small);
+        check_architecture(base);
     }
+}
+
+/* Where q, k and v are one tensor, an adapter may be of it or of each. */
+TEST(test_joined) {
+    require_data("arch/qwen2-A.gguf");
+    char base[300];
+    gguf_build b;
+    snprintf(base, sizeof base, "%s/joined", dir);
+    build_joined(&b, data_path("arch/qwen2-A.gguf"));
+    write_file(base, b.data, b.n_bytes);
+    build_free(&b);
+    write_adapter_of(base);
+    check_architecture(base);
+    check_architecture(data_path("arch/qwen2-A.gguf"));
+    write_adapter_of(data_path("arch/qwen2-A.gguf"));
+    check_architecture(base);
 }
 
 /* ---- What is refused ------------------------------------------------------------------------- */
@@ -334,6 +354,15 @@ TEST(test_refused) {
         REFUSED_TENSORS(FORMAT, "must be [64, rank] and [rank, 64]",
                         add_part(&b, q, "a", shapes[i][0], shapes[i][1], x),
                         add_part(&b, q, "b", shapes[i][2], shapes[i][3], x));
+    for (int i = 0; i < 2; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "blk.0.attn_%c.weight", "qv"[i]);
+        REFUSED_TENSORS(FORMAT, "another one is of the same weights",
+                        add_part(&b, "blk.0.attn_qkv.weight", "a", 64, 4, x),
+                        add_part(&b, "blk.0.attn_qkv.weight", "b", 4, 128, x),
+                        add_part(&b, name, "a", 64, 4, x),
+                        add_part(&b, name, "b", 4, i ? 32 : 64, x));
+    }
     REFUSED_TENSORS(FORMAT, "has no lora_a beside it",
                     add_part(&b, "blk.1.ffn_up.weight", "b", 4, 96, x));
     x[17] = INFINITY;

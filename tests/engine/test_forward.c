@@ -181,6 +181,32 @@ TEST(test_golden_files) {
     check_file("arch/phi3-longrope-A", ".short"); /* a context that takes the other factors */
 }
 
+/* The three matrices that read the same input may be one tensor, in each architecture. */
+TEST(test_joined) {
+    static const char *const paths[] = {"arch/llama-bias-A", "arch/qwen2-A", "arch/qwen3-Q-Q8_0",
+                                        "arch/gemma2-A", "arch/olmo3-A"};
+    for (size_t i = 0; i < 2 * sizeof paths / sizeof *paths; i++) {
+        const int32_t exact = i % 2;
+        char path[64];
+        gguf_build b;
+        dpi_model *joined = NULL;
+        int32_t tokens[N];
+        uint64_t seed = i + 1;
+        snprintf(path, sizeof path, "%s.gguf", paths[i / 2]);
+        require_data(path);
+        build_joined(&b, data_path(path));
+        dpi_model *model = open_shared(path);
+        assert_ok(dpi_model_open_buffer(b.data, b.n_bytes, NULL, &joined, ERR));
+        random_tokens(tokens, N, model->n_vocab, &seed);
+        float *wanted = run(model, tokens, N, N / 2, exact, DPI_PREFILL_AUTO);
+        float *found = run(joined, tokens, N, N / 2, exact, DPI_PREFILL_AUTO);
+        assert_memory_equal(found, wanted, N_LOGITS * sizeof *wanted);
+        free(wanted), free(found);
+        dpi_model_close(model), dpi_model_close(joined);
+        build_free(&b);
+    }
+}
+
 /* With one layer a window of 16 is all that a row knows of, wherever it stands: the last logits of
  * a long text are those of its last 16 tokens alone, and not those of 15. */
 TEST(test_window) {

@@ -1,8 +1,8 @@
 /* Models: hyperparameters against tensors, variants that are refused by name, inspection, and the
  * check of every weight. */
+#include <dirent.h>
 #include <math.h>
 
-#include "gguf/gguf_write.h"
 #include "tests/engine/engine_support.h"
 
 #define EPSILON "llama.attention.layer_norm_rms_epsilon"
@@ -210,35 +210,40 @@ TEST(test_numbers_of_layers) {
             build_numbers(&b, n_ff, 32, 1));
 }
 
-/* A golden file with one more key, or one more tensor of a number; NULL: without. */
-static void write_with(const char *path, const dpi_gguf *golden, const char *key,
-                       const char *tensor, uint32_t n_left_out) {
+/* What a golden file is given: each may be NULL. */
+typedef struct change {
+    const char *key, *tensor;     /* one more, a number */
+    const dpi_gguf_tensor *longer; /* its last side becomes one longer */
+    uint32_t n_left_out;          /* layers more, of those of qwen35 that are left out */
+} change;
+
+static void build_changed(gguf_build *b, const dpi_gguf *golden, change c) {
     static const char count[] = "qwen35.block_count";
-    dpi_gguf_builder *w;
-    assert_ok(dpi_gguf_builder_create(path, -1, &w, ERR));
-    for (int64_t i = 0; i < dpi_gguf_kv_count(golden); i++) {
-        const dpi_gguf_kv *kv = dpi_gguf_kv_at(golden, i);
-        if (n_left_out > 0 && strcmp(kv->key, count) == 0)
-            dpi_gguf_put_u32(w, count, (uint32_t)dpi_gguf_item_i32(kv, 0) + n_left_out);
-        else
-            dpi_gguf_put_kv(w, kv);
+    build_begin(b);
+    build_metadata(b, golden, c.n_left_out > 0 ? count : NULL);
+    if (c.key)
+        build_f32(b, c.key, 2);
+    if (c.n_left_out > 0) {
+        const int32_t n = dpi_gguf_item_i32(dpi_gguf_find(golden, count), 0);
+        build_u32(b, count, (uint32_t)n + c.n_left_out);
+        build_u32(b, "qwen35.nextn_predict_layers", c.n_left_out);
     }
-    if (n_left_out > 0)
-        dpi_gguf_put_u32(w, "qwen35.nextn_predict_layers", n_left_out);
-    if (key)
-        dpi_gguf_put_f32(w, key, 2);
     for (int64_t i = 0; i < dpi_gguf_tensor_count(golden); i++) {
         const dpi_gguf_tensor *t = dpi_gguf_tensor_at(golden, i);
-        dpi_gguf_put_tensor(w, t->name, t->type, t->n_dims, t->shape);
+        const int64_t n_rows = t->shape[1] * t->shape[2] * t->shape[3];
+        int64_t shape[4];
+        memcpy(shape, t->shape, sizeof shape);
+        shape[t->n_dims - 1] += t == c.longer;
+        if (t == c.longer)
+            build_tensor(b, t->name, t->type, (uint32_t)t->n_dims, shape, NULL,
+                         t->n_dims == 1 ? t->n_bytes + sizeof(float)
+                                        : t->n_bytes + t->n_bytes / (uint64_t)n_rows);
+        else
+            build_tensor(b, t->name, t->type, (uint32_t)t->n_dims, shape, t->data, t->n_bytes);
     }
-    if (tensor)
-        dpi_gguf_put_tensor(w, tensor, DPI_TYPE_F32, 1, (int64_t[]){1});
-    for (int64_t i = 0; i < dpi_gguf_tensor_count(golden); i++)
-        dpi_gguf_put_data(w, dpi_gguf_tensor_at(golden, i)->data,
-                          dpi_gguf_tensor_at(golden, i)->n_bytes);
-    if (tensor)
-        dpi_gguf_put_data(w, &(float){1}, sizeof(float));
-    assert_ok(dpi_gguf_builder_finish(w, ERR));
+    if (c.tensor)
+        build_tensor(b, c.tensor, DPI_TYPE_F32, 1, (int64_t[]){1}, &(float){1}, sizeof(float));
+    build_end(b);
 }
 
 /* Whatever a file holds is used, known to change nothing, or refused by name: by all that load a
@@ -293,7 +298,10 @@ TEST(test_unknown) {
         assert_ok(dpi_gguf_open(data_path(path), true, &golden, ERR));
         snprintf(path, sizeof path, "%s/%zu.gguf", dir, i);
         snprintf(written, sizeof written, "%s/%zu.q.gguf", dir, i);
-        write_with(path, golden, cases[i].key, cases[i].tensor, 0);
+        gguf_build b;
+        build_changed(&b, golden, (change){.key = cases[i].key, .tensor = cases[i].tensor});
+        write_file(path, b.data, b.n_bytes);
+        build_free(&b);
         const char *name = cases[i].key ? cases[i].key : cases[i].tensor;
         if (cases[i].is_known) {
             assert_ok(dpi_model_open(path, NULL, &model, ERR));
@@ -317,29 +325,90 @@ TEST(test_left_out_blocks) {
                  {2, "blk.5.attn_q.weight", true},
                  {1, "blk.5.nextn.eh_proj.weight", false},
                  {1, "blk.3.nextn.eh_proj.weight", false}};
-    char dir[256], path[300];
     dpi_gguf *golden;
     require_data("arch/qwen35-A.gguf");
     assert_ok(dpi_gguf_open(data_path("arch/qwen35-A.gguf"), true, &golden, ERR));
-    make_dir(dir, sizeof dir);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         dpi_model *model = NULL;
-        snprintf(path, sizeof path, "%s/%zu.gguf", dir, i);
-        write_with(path, golden, NULL, cases[i].tensor, cases[i].n);
+        gguf_build b;
+        build_changed(&b, golden, (change){.tensor = cases[i].tensor, .n_left_out = cases[i].n});
+        const dpi_status status =
+            dpi_model_open_buffer(b.data, b.n_bytes, NULL, &model, ERR);
         if (cases[i].is_known) {
             dpi_model_info info;
             dpi_model_info_init(&info);
-            assert_ok(dpi_model_open(path, NULL, &model, ERR));
+            assert_ok(status);
             assert_ok(dpi_model_info_get(model, &info, ERR));
             assert_int_equal(info.n_layer, 4);
             assert_int_equal(info.n_recurrent, 3);
         } else {
-            assert_error(dpi_model_open(path, NULL, &model, ERR), UNSUPPORTED, cases[i].tensor);
+            assert_status(status, DPI_STATUS_UNSUPPORTED, cases[i].tensor);
         }
         dpi_model_close(model);
+        build_free(&b);
     }
     dpi_gguf_close(golden);
-    remove_dir(dir);
+}
+
+static void check_refused(const char *file, const dpi_gguf *golden, change c, dpi_status status,
+                          const char *message) {
+    gguf_build b;
+    dpi_model *model = NULL;
+    build_changed(&b, golden, c);
+    const dpi_status found = dpi_model_open_buffer(b.data, b.n_bytes, NULL, &model, ERR);
+    if (found != status || !strstr(ERR->message, message))
+        fail_msg("%s: status %d, '%s', must be %d, '%s'", file, (int)found,
+                 found ? ERR->message : "", (int)status, message);
+    build_free(&b);
+}
+
+/* Keys and tensors that no model has, and a wrong shape of each tensor; of layers, of the first
+ * alone. */
+static void check_changes(const char *file, const dpi_gguf *golden, const char *arch) {
+    static const char *const keys[] = {"surprise", "attention.surprise", "rope.scaling.surprise"};
+    static const char *const tensors[] = {"surprise.weight", "output_norm.bias",
+                                          "blk.0.surprise.weight", "blk.0.ffn_norm.bias",
+                                          "blk.9999.attn_q.weight"};
+    char name[96];
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(name, sizeof name, "%s.%s", arch, keys[i]);
+        check_refused(file, golden, (change){.key = name}, DPI_STATUS_UNSUPPORTED, name);
+    }
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        check_refused(file, golden, (change){.tensor = tensors[i]}, DPI_STATUS_UNSUPPORTED,
+                      tensors[i]);
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(golden); i++) {
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(golden, i);
+        snprintf(name, sizeof name, "tensor %s has shape", t->name);
+        if (strncmp(t->name, "blk.", 4) != 0 || strncmp(t->name, "blk.0.", 6) == 0)
+            check_refused(file, golden, (change){.longer = t}, DPI_STATUS_FORMAT, name);
+    }
+}
+
+/* Nothing in a file of any architecture is passed over in silence. */
+TEST(test_unknown_everywhere) {
+    require_data("arch/README.md");
+    DIR *folder = opendir(data_path("arch"));
+    assert_non_null(folder);
+    int n_checked = 0;
+    for (struct dirent *e; (e = readdir(folder));) {
+        const char *path = path_in(data_path("arch"), e->d_name);
+        if (!strstr(e->d_name, ".gguf"))
+            continue;
+        dpi_str name = {"", 0};
+        dpi_gguf *golden;
+        char arch[32];
+        assert_ok(dpi_gguf_open(path, true, &golden, ERR));
+        assert_ok(dpi_gguf_get_string(golden, "general.architecture", &name, NULL, ERR));
+        snprintf(arch, sizeof arch, "%.*s", (int)name.n_bytes, name.data);
+        if (dpi_arch_find(arch)) {
+            check_changes(e->d_name, golden, arch);
+            n_checked++;
+        }
+        dpi_gguf_close(golden);
+    }
+    closedir(folder);
+    assert_true(n_checked > 0);
 }
 
 /* The model of begin() under another name, its keys too, with one key more, or without one. */

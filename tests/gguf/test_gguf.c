@@ -329,16 +329,19 @@ TEST(opens_files_mapped_and_read) {
 
 TEST(refuses_what_is_no_regular_file) {
     assert_int_equal(mkfifo(path_in(dir, "fifo.gguf"), 0600), 0);
+    assert_int_equal(mkdir(path_in(dir, "hf"), 0700), 0);
+    write_file(path_in(dir, "hf/config.json"), "{}", 2);
     write_file(path_in(dir, "empty.gguf"), "", 0);
     const char *const cases[][2] = {
         {dir, ": is a directory, must be a GGUF file"},
+        {path_in(dir, "hf"), "hf: is a model's folder, must be a GGUF file. llama.cpp makes one"},
         {path_in(dir, "fifo.gguf"), "fifo.gguf: is not a regular file"},
         {"/dev/null", "null: is not a regular file"},
         {path_in(dir, "empty.gguf"), "empty.gguf: the file is empty"},
         {path_in(dir, "absent.gguf"), "absent.gguf: cannot be opened: "},
         {"", "cannot be opened: "},
     };
-    for (int i = 0; i < 12; i++) {
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         dpi_gguf *g = NULL;
         assert_error(dpi_gguf_open(cases[i / 2][0], i % 2, &g, ERR), IO, cases[i / 2][1]);
         assert_int_equal(dpi_gguf_open(cases[i / 2][0], i % 2, &g, NULL), DPI_STATUS_IO);

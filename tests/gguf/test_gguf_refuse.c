@@ -61,6 +61,8 @@ TEST(refuses_bad_magic_and_versions) {
     } cases[] = {
         {"GGML", 3, DPI_STATUS_FORMAT, 0, "magic number is 47 47 4d 4c"},
         {"\177ELF", 3, DPI_STATUS_FORMAT, 0, "magic number is 7f 45 4c 46"},
+        {"PK\3\4", 3, DPI_STATUS_FORMAT, 0, "of PyTorch, or another ZIP archive, must be a GGUF"},
+        {"\200\2\212\12", 3, DPI_STATUS_FORMAT, 0, "is a file of PyTorch, must be a GGUF file"},
         {"GGUF", 0, DPI_STATUS_FORMAT, 4, "version 0 is not supported"},
         {"GGUF", 1, DPI_STATUS_UNSUPPORTED, 4, "GGUF version 1 is not supported, only 2 and 3"},
         {"GGUF", 2, DPI_STATUS_OK, 0, NULL},
@@ -76,6 +78,17 @@ TEST(refuses_bad_magic_and_versions) {
         build_poke_u32(&b, BUILD_VERSION, cases[i].version);
         check(&b, cases[i].status, cases[i].offset, cases[i].part);
     }
+}
+
+TEST(refuses_safetensors) {
+    gguf_build b;
+    build_begin(&b);
+    b.n_bytes = 0;
+    build_put_u64(&b, 2);
+    build_put(&b, "{}", 2);
+    check(&b, DPI_STATUS_FORMAT, 0,
+          "is a file of safetensors, must be a GGUF file. llama.cpp makes one of a folder of "
+          "Hugging Face: python convert_hf_to_gguf.py FOLDER --outfile model.gguf");
 }
 
 TEST(refuses_counts_beyond_the_file) {

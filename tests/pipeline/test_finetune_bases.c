@@ -4,6 +4,7 @@
 #include "dpinfer/write.h"
 #include "gguf/gguf.h"
 #include "kernels/weight_types.h"
+#include "tests/engine/engine_support.h"
 #include "tests/pipeline/finetune_support.h"
 
 static dpi_model *open_model(const char *path, const char *adapter) {
@@ -76,6 +77,13 @@ static void check_claim(const dpi_finetune *f, const char *path, int32_t merged)
     assert_true(c.rank == own->rank && c.alpha == own->alpha && c.sigma == own->sigma);
 }
 
+static void join(const char *path) {
+    gguf_build b;
+    build_joined(&b, path);
+    write_file(path, b.data, b.n_bytes);
+    build_free(&b);
+}
+
 /* `n_frozen`: tensors that are not trained. `rounding`: of the loss, by what is written. */
 static void check_file(const char *base, int32_t full, int n_frozen, double rounding) {
     OWN(dpi_model) trained = open_model(base, NULL);
@@ -104,25 +112,29 @@ static void check_file(const char *base, int32_t full, int n_frozen, double roun
     assert_true(fabs(loss_of_seven(adapted) - after) < 1e-4 * after);
 }
 
-static void check_base(const tiny_spec *spec, int32_t full) {
+static void check_base(const tiny_spec *spec, int32_t full, bool joined) {
     const char *base = path_in(dir, "base.gguf");
+    const int n_biased = joined ? 5 : 7;
     write_base(spec, base);
-    check_file(base, full, spec->bias ? 7 * spec->n_layer : 0,
+    if (joined)
+        join(base);
+    check_file(base, full, spec->bias ? n_biased * spec->n_layer : 0,
                spec->type == DPI_TYPE_F32 ? 1e-4 : 1e-2);
 }
 
 TEST(test_bases) {
     for (int32_t full = 0; full < 2; full++) {
         tiny_spec spec = tiny_default();
-        check_base(&spec, full);
+        check_base(&spec, full, false);
         spec.type = full ? DPI_TYPE_F16 : DPI_TYPE_Q8_0;
-        check_base(&spec, full);
+        check_base(&spec, full, false);
         spec.type = DPI_TYPE_F32, spec.bias = 1;
-        check_base(&spec, full);
+        check_base(&spec, full, false);
+        check_base(&spec, full, true);
         spec.n_rot = 8;
-        check_base(&spec, full);
+        check_base(&spec, full, false);
         spec.head_dim = 24, spec.head_dim_v = 40;
-        check_base(&spec, full);
+        check_base(&spec, full, false);
     }
 }
 

@@ -11,6 +11,26 @@ model=$data/models/stories260K.gguf
 works make-model --type F32 --layers 1 -o made.gguf; expect_empty_out
 works inspect made.gguf --check; expect_out "every weight is finite"
 expect_line out '^ *random weights +yes'
+# What does not run says what is missing.
+works inspect made.gguf; expect_line out '^ *runs here +yes$'
+works inspect made.gguf --json; expect_out '"runs": true'
+sed 's/general.architecture\(.\{12\}\)llama/general.architecture\1mamba/' made.gguf >not.gguf
+missing="general.architecture is 'mamba', only llama"
+refuse 3 "not.gguf: $missing" inspect not.gguf
+fails 3 inspect not.gguf --json; expect_err "$missing"
+expect_out '"runs": false' "\"missing\": \"not.gguf: $missing"
+fails 3 inspect none.gguf --json; expect_err "none.gguf: cannot be opened"; expect_empty_out
+# A model of Hugging Face: how it is converted.
+mkdir hf
+echo '{}' >hf/config.json
+printf '\2\0\0\0\0\0\0\0{}' >hf/model.safetensors
+printf 'PK\3\4' >pytorch_model.bin
+printf '%s | python convert_hf_to_gguf.py FOLDER --outfile model.gguf\n' >foreign "inspect hf" \
+    "tokenize hf/model.safetensors" "logits pytorch_model.bin --tokens made.gguf" "bench hf/" \
+    "run hf '$refs' --rho 1" "plan hf/model.safetensors '$refs' --rho 1" "audit hf" \
+    "quantize hf x.gguf Q8_0" "serve pytorch_model.bin" "perturb hf '$refs' --epsilon 1" \
+    "generate hf" "make-model --vocab hf -o x.gguf"
+refuse_each 3 <foreign
 # A template that is none of the known ones is said, with the nearest; --template chooses.
 LC_ALL=C sed 's/add_generation_prompt/enable_thinking == 12/' \
     "$here/../../models/dpinfer-4m-q8_0.gguf" >odd.gguf
