@@ -70,6 +70,8 @@ static bool find_matrix(const dpi_model *m, const char *name, int32_t *index, bo
         return false;
     for (int32_t i = 0; i < 2 * arch->n_matrices; i++) {
         const dpi_arch_tensor *t = dpi_arch_matrix(arch, i / 2);
+        if (!dpi_arch_has(t, &m->config.shapes[layer]))
+            continue;
         snprintf(wanted, sizeof wanted, "%s.lora_%c",
                  dpi_arch_tensor_name(t, layer, "weight").text, i % 2 ? 'b' : 'a');
         if (strcmp(name, wanted) == 0) {
@@ -95,8 +97,8 @@ static dpi_status refuse_tensor(const dpi_model *m, const dpi_gguf_tensor *t, dp
                  dpi_arch_matrix(arch, i)->name);
     }
     return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                    "%s: tensor %s: an adapter may be of %s, of layers 0..%d", t->file, t->name,
-                    names, (int)m->config.n_layer - 1);
+                    "%s: tensor %s: an adapter may be of %s, of layers 0..%d that have it",
+                    t->file, t->name, names, (int)m->config.n_layer - 1);
 }
 
 static dpi_status find_pairs(const dpi_model *m, const dpi_gguf *file, pair *pairs,
@@ -147,13 +149,19 @@ static dpi_status read_tensor(const dpi_gguf_tensor *t, float *to, dpi_error *er
     return DPI_STATUS_OK;
 }
 
+/* Of all matrices of layers, one after the other. */
+static dpi_matrix *matrix_at(const dpi_model *m, int32_t i) {
+    const int32_t per_layer = m->config.arch->n_matrices;
+    return dpi_layer_matrix(m, i / per_layer, i % per_layer);
+}
+
 /* How many matrices a pair is of, from the i-th of the model on, and their rows together. */
 static int32_t parts_of(dpi_model *m, int32_t i, int64_t *n_out) {
     const dpi_arch *arch = m->config.arch;
     const int32_t n = dpi_arch_parts(arch, dpi_arch_matrix(arch, i % arch->n_matrices));
     *n_out = 0;
     for (int32_t k = 0; k < n; k++)
-        *n_out += dpi_model_matrix(m, i + k)->n_out;
+        *n_out += matrix_at(m, i + k)->n_out;
     return n;
 }
 
@@ -161,7 +169,7 @@ static dpi_status check_pairs(dpi_model *m, const pair *pairs, int32_t n_matrice
                               dpi_error *err) {
     *n = 0;
     for (int32_t i = 0; i < n_matrices; i++) {
-        const dpi_matrix *w = dpi_model_matrix(m, i);
+        const dpi_matrix *w = matrix_at(m, i);
         if (!pairs[i].a && !pairs[i].b)
             continue;
         int64_t n_out;
@@ -188,7 +196,7 @@ static dpi_status fill(dpi_model *m, const pair *pairs, int32_t n_matrices, doub
     for (int32_t i = 0; i < n_matrices; i++) {
         if (!pairs[i].a)
             continue;
-        const int64_t rank = pairs[i].a->shape[1], n_in = dpi_model_matrix(m, i)->n_in;
+        const int64_t rank = pairs[i].a->shape[1], n_in = matrix_at(m, i)->n_in;
         const float by = alpha > 0 ? (float)(scale * alpha / (double)rank) : scale;
         const float *a = next;
         int64_t n_out;
@@ -200,7 +208,7 @@ static dpi_status fill(dpi_model *m, const pair *pairs, int32_t n_matrices, doub
             all->scale = by;
         }
         for (int32_t k = 0; k < n_parts; k++, adapter++) {
-            dpi_matrix *w = dpi_model_matrix(m, i + k);
+            dpi_matrix *w = matrix_at(m, i + k);
             *adapter = (dpi_adapter){.a = a, .b = next, .rank = (int32_t)rank, .scale = by,
                                      .place = dpi_arch_matrix(arch, (i + k) % arch->n_matrices)
                                                   ->place};
@@ -257,8 +265,7 @@ const dpi_adapter *dpi_adapter_of(const dpi_model *m, const char *tensor) {
     snprintf(name, sizeof name, "%s.lora_a", tensor);
     if (!find_matrix(m, name, &index, &is_b))
         return NULL;
-    const int32_t per_layer = m->config.arch->n_matrices;
-    return dpi_layer_matrix(m, index / per_layer, index % per_layer)->adapter;
+    return matrix_at(m, index)->adapter;
 }
 
 const char *dpi_model_adapter(const dpi_model *m) { return m->adapters ? m->adapters->path : NULL; }

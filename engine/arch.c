@@ -9,7 +9,7 @@
 static const dpi_arch *const archs[] = {
     &dpi_arch_llama,   &dpi_arch_qwen2,    &dpi_arch_qwen3,   &dpi_arch_gemma2,
     &dpi_arch_gemma3,  &dpi_arch_phi3,     &dpi_arch_smollm3, &dpi_arch_granite,
-    &dpi_arch_olmo2,   &dpi_arch_mistral3, &dpi_arch_vaultgemma,
+    &dpi_arch_olmo2,   &dpi_arch_mistral3, &dpi_arch_vaultgemma, &dpi_arch_gemma4,
 };
 
 enum { N_ARCHS = sizeof archs / sizeof *archs };
@@ -33,7 +33,6 @@ static const struct {
     {"qwen35", "", "layers with a recurrent state"},
     {"qwen3next", "", "layers with a recurrent state"},
     {"mamba", "", "layers with a recurrent state"},
-    {"gemma4", "", "layers that differ in their heads"},
 };
 
 static bool fits(const char *name, size_t i) {
@@ -84,6 +83,8 @@ int64_t dpi_extent_of(const dpi_shape *s, dpi_extent extent) {
     case DPI_EXTENT_V: return (int64_t)s->n_kv_head * s->head_dim_v;
     case DPI_EXTENT_ATT: return (int64_t)s->n_head * s->head_dim_v;
     case DPI_EXTENT_HEAD: return s->head_dim;
+    case DPI_EXTENT_INPUT: return s->n_input;
+    case DPI_EXTENT_ONE:
     case DPI_EXTENT_NONE: break;
     }
     return 1;

@@ -21,7 +21,17 @@ typedef enum dpi_extent {
     DPI_EXTENT_V,    /* n_kv_head * head_dim_v */
     DPI_EXTENT_ATT,  /* n_head * head_dim_v */
     DPI_EXTENT_HEAD, /* head_dim */
+    DPI_EXTENT_INPUT, /* n_input */
+    DPI_EXTENT_ONE,  /* 1 */
 } dpi_extent;
+
+/* What not every layer of an architecture has: bits. */
+enum {
+    DPI_PART_KEYS = 1,   /* keys and values of its own */
+    DPI_PART_VALUES = 2, /* a matrix for values, else they are made of what keys are made of */
+    DPI_PART_INPUT = 4,  /* an input of its own for each token */
+    DPI_PART_SCALE = 8,  /* a scale of what it gives */
+};
 
 typedef struct dpi_config dpi_config; /* config.h */
 
@@ -35,11 +45,15 @@ typedef struct dpi_shape {
     int32_t head_dim;   /* attention.key_length, or n_embd / n_head */
     int32_t head_dim_v; /* attention.value_length, or n_embd / n_head */
     int32_t n_rot;      /* rope.dimension_count, or head_dim; even, <= head_dim */
+    int32_t n_input;    /* embedding_length_per_layer_input; 0: none */
+    uint32_t parts;     /* of DPI_PART_KEYS.., which the architecture's read() sets */
+    int32_t kv_back;    /* it attends to keys and values of the layer so many before it; 0: its
+                           own */
 } dpi_shape;
 
 int64_t dpi_extent_of(const dpi_shape *shape, dpi_extent extent);
 
-/* A tensor of every layer: blk.N.NAME.weight. A matrix may have a bias [n_out] beside it,
+/* A tensor of a layer: blk.N.NAME.weight. A matrix may have a bias [n_out] beside it,
  * blk.N.NAME.bias. Matrices of one name follow each other in the table and are one tensor of the
  * file, whose rows are those of the first, then those of the next. */
 typedef struct dpi_arch_tensor {
@@ -47,6 +61,7 @@ typedef struct dpi_arch_tensor {
     dpi_extent n_in, n_out; /* n_out NONE: a vector */
     size_t at;              /* in a dpi_layer (model.h): a dpi_matrix, or a pointer to the vector */
     int32_t place;          /* of a matrix: among those that share its input */
+    uint32_t needs;         /* only layers that have all of these parts have it; 0: every layer */
 } dpi_arch_tensor;
 
 typedef struct dpi_arch {
@@ -60,7 +75,9 @@ typedef struct dpi_arch {
     bool rotates_halves;  /* pairs of dimensions are (j, n_rot / 2 + j), else (2j, 2j + 1) */
     bool has_gelu;        /* the gate of the feed-forward; else SiLU */
     bool norms_all_heads; /* attn_q_norm, attn_k_norm: of all heads as one vector */
+    bool norms_values;    /* each head of values by itself, without weights */
     bool needs_output;    /* no tied head */
+    bool needs_rope_freqs; /* a file without the tensor is refused */
     bool has_output_bias; /* may have */
     bool has_windows;     /* read() reads attention.sliding_window; else it limits the context */
     bool has_rope_factors; /* rope_factors_long and _short count wherever they are; else where
@@ -76,6 +93,11 @@ const dpi_arch *dpi_arch_find(const char *name);
 /* The i-th tensor of a layer that is a matrix; i < n_matrices. */
 const dpi_arch_tensor *dpi_arch_matrix(const dpi_arch *arch, int32_t i);
 
+/* Whether a layer of this shape has it. */
+static inline bool dpi_arch_has(const dpi_arch_tensor *tensor, const dpi_shape *shape) {
+    return (tensor->needs & ~shape->parts) == 0;
+}
+
 /* How many entries from this one on, the first of its name, are one tensor of the file. */
 int32_t dpi_arch_parts(const dpi_arch *arch, const dpi_arch_tensor *tensor);
 
@@ -88,6 +110,6 @@ dpi_tensor_name dpi_arch_tensor_name(const dpi_arch_tensor *tensor, int32_t laye
 
 extern const dpi_arch dpi_arch_llama, dpi_arch_qwen2, dpi_arch_qwen3, dpi_arch_gemma2,
     dpi_arch_gemma3, dpi_arch_vaultgemma, dpi_arch_phi3, dpi_arch_smollm3, dpi_arch_granite,
-    dpi_arch_olmo2, dpi_arch_mistral3;
+    dpi_arch_olmo2, dpi_arch_mistral3, dpi_arch_gemma4;
 
 #endif

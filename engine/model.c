@@ -121,9 +121,12 @@ static dpi_status bind_layer(const binding *b, int32_t layer, dpi_error *err) {
     const dpi_arch *arch = c->arch;
     b->m->layers[layer].window = c->has_window[layer] ? c->window : 0;
     b->m->layers[layer].rotation = rotation_of(c, layer);
+    b->m->layers[layer].kv_layer = layer - c->shapes[layer].kv_back;
     int32_t n = 1;
     for (const dpi_arch_tensor *t = arch->tensors; t < arch->tensors + arch->n_tensors; t += n) {
         n = dpi_arch_parts(arch, t);
+        if (!dpi_arch_has(t, &c->shapes[layer]))
+            continue;
         if (t->n_out)
             DPI_TRY(bind_parts(b, layer, t, n, err));
         else
@@ -137,7 +140,7 @@ static dpi_status bind_layer(const binding *b, int32_t layer, dpi_error *err) {
 /* Divisors of the frequencies. */
 static dpi_status bind_divisors(const binding *b, const char *name, bool required,
                                 const float **out, dpi_error *err) {
-    const int32_t n = b->m->config.n_rot / 2;
+    const int32_t n = b->m->n_rot[DPI_ROTATION_ALL] / 2;
     DPI_TRY(bind_vector(b, name, n, required, out, err));
     for (int32_t i = 0; *out && i < n; i++)
         if (!((*out)[i] > 0) || isinf((*out)[i]))
@@ -149,7 +152,11 @@ static dpi_status bind_divisors(const binding *b, const char *name, bool require
 
 static dpi_status bind_rotation(const binding *b, dpi_error *err) {
     dpi_model *m = b->m;
-    DPI_TRY(bind_divisors(b, "rope_freqs.weight", false, &m->rope_freqs, err));
+    for (int32_t l = 0; l < m->config.n_layer; l++)
+        if (rotation_of(&m->config, l) != DPI_ROTATION_NONE)
+            m->n_rot[rotation_of(&m->config, l)] = m->config.shapes[l].n_rot;
+    DPI_TRY(bind_divisors(b, "rope_freqs.weight", m->config.arch->needs_rope_freqs, &m->rope_freqs,
+                          err));
     if (!m->config.has_rope_factors)
         return DPI_STATUS_OK;
     DPI_TRY(bind_divisors(b, "rope_factors_long.weight", m->config.needs_rope_factors,
@@ -164,14 +171,15 @@ int32_t dpi_model_rotations(const dpi_model *m) {
 double dpi_model_frequencies(const dpi_model *m, dpi_rotation rotation, int32_t n_ctx,
                              double *freqs) {
     const dpi_config *c = &m->config;
+    const int32_t n_rot = m->n_rot[rotation];
     const float *factors = n_ctx > c->n_ctx_original ? m->rope_long : m->rope_short;
     if (rotation == DPI_ROTATION_WINDOW) {
-        for (int32_t i = 0; i < c->n_rot / 2; i++)
-            freqs[i] = pow((double)c->window_rope_base, -2.0 * i / c->n_rot);
+        for (int32_t i = 0; i < n_rot / 2; i++)
+            freqs[i] = pow((double)c->window_rope_base, -2.0 * i / n_rot);
         return 1;
     }
-    for (int32_t i = 0; i < c->n_rot / 2; i++) {
-        double f = pow((double)c->rope_freq_base, -2.0 * i / c->n_rot) * (double)c->rope_freq_scale;
+    for (int32_t i = 0; i < n_rot / 2; i++) {
+        double f = pow((double)c->rope_freq_base, -2.0 * i / n_rot) * (double)c->rope_freq_scale;
         if (m->rope_freqs)
             f /= (double)m->rope_freqs[i];
         else if (c->llama3.factor > 0)
@@ -191,7 +199,7 @@ uint64_t dpi_model_mark(const dpi_model *m) {
         const dpi_arch_tensor *norm = &t[i % c->arch->n_tensors];
         const int32_t layer = i / c->arch->n_tensors;
         const float *const *weights = tensor_of(m, layer, norm);
-        if (!norm->n_out)
+        if (!norm->n_out && *weights)
             hash = dpi_hash(hash, *weights,
                             (size_t)dpi_extent_of(&c->shapes[layer], norm->n_in) * sizeof(float));
     }
@@ -202,11 +210,8 @@ dpi_matrix *dpi_layer_matrix(const dpi_model *m, int32_t layer, int32_t i) {
     return tensor_of(m, layer, dpi_arch_matrix(m->config.arch, i));
 }
 
-dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i) {
-    const int32_t per_layer = m->config.arch->n_matrices, n = m->config.n_layer * per_layer;
-    if (i >= n)
-        return i > n ? NULL : m->tied_output ? &m->embedding : &m->output;
-    return dpi_layer_matrix(m, i / per_layer, i % per_layer);
+dpi_matrix *dpi_model_matrix(const dpi_model *m, int32_t i) {
+    return i < m->n_matrices ? m->matrices[i] : NULL;
 }
 
 bool dpi_model_has_biases(const dpi_model *m) {
@@ -217,15 +222,29 @@ bool dpi_model_has_biases(const dpi_model *m) {
     return has;
 }
 
+/* The next matrix of a pass, if there is one. */
+static void list(dpi_model *m, dpi_matrix *w) {
+    if (!w->type)
+        return;
+    m->matrices[m->n_matrices++] = w;
+    m->n_weights += w->n_out * w->n_in;
+}
+
 /* Which matrix comes after which, and how many weights they have. */
-static void link_matrices(dpi_model *m) {
-    m->n_weights = 0;
-    for (int32_t i = 0; dpi_model_matrix(m, i); i++) {
-        dpi_matrix *w = dpi_model_matrix(m, i);
-        w->next = dpi_model_matrix(m, i + 1);
-        m->n_weights += w->n_out * w->n_in;
-    }
-    m->embedding.next = dpi_model_matrix(m, 0);
+static dpi_status link_matrices(dpi_model *m, dpi_error *err) {
+    enum { OTHERS = 2 };
+    const int32_t per_layer = m->config.arch->n_matrices, n = m->config.n_layer * per_layer;
+    m->matrices = dpi_calloc((size_t)(n + OTHERS), sizeof *m->matrices);
+    if (!m->matrices)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a list of matrices");
+    list(m, &m->w_inputs);
+    for (int32_t i = 0; i < n; i++)
+        list(m, dpi_layer_matrix(m, i / per_layer, i % per_layer));
+    list(m, m->tied_output ? &m->embedding : &m->output);
+    for (int32_t i = 0; i < m->n_matrices; i++)
+        m->matrices[i]->next = dpi_model_matrix(m, i + 1);
+    m->embedding.next = m->matrices[0];
+    return DPI_STATUS_OK;
 }
 
 static dpi_status refuse_unbound(const binding *b, dpi_error *err) {
@@ -241,6 +260,19 @@ static dpi_status refuse_unbound(const binding *b, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+/* What the inputs of layers are made of. */
+static dpi_status bind_inputs(const binding *b, dpi_error *err) {
+    dpi_model *m = b->m;
+    const dpi_config *c = &m->config;
+    const int64_t n = (int64_t)c->n_layer * c->n_input;
+    if (n == 0)
+        return DPI_STATUS_OK;
+    DPI_TRY(bind_matrix(b, "per_layer_token_embd.weight", m->n_vocab, n, true, &m->input_embedding,
+                        err));
+    DPI_TRY(bind_matrix(b, "per_layer_model_proj.weight", n, c->n_embd, true, &m->w_inputs, err));
+    return bind_vector(b, "per_layer_proj_norm.weight", c->n_input, true, &m->inputs_norm, err);
+}
+
 static dpi_status bind_all(const binding *b, dpi_error *err) {
     dpi_model *m = b->m;
     const int32_t n_embd = m->config.n_embd;
@@ -254,6 +286,7 @@ static dpi_status bind_all(const binding *b, dpi_error *err) {
     }
     if (m->config.arch->has_output_bias)
         DPI_TRY(bind_vector(b, "output.bias", m->n_vocab, false, &m->output.bias, err));
+    DPI_TRY(bind_inputs(b, err));
     DPI_TRY(bind_rotation(b, err));
     for (int32_t i = 0; i < m->config.n_layer; i++)
         DPI_TRY(bind_layer(b, i, err));
@@ -278,9 +311,7 @@ static dpi_status bind_weights(dpi_model *m, dpi_error *err) {
             ? bind_all(&b, err)
             : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d layers", (int)c->n_layer);
     free(b.is_bound);
-    if (status == DPI_STATUS_OK)
-        link_matrices(m);
-    return status;
+    return status == DPI_STATUS_OK ? link_matrices(m, err) : status;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -382,6 +413,7 @@ void dpi_model_close(dpi_model *m) {
     dpi_packed_free(m->packed);
     dpi_adapters_free(m->adapters);
     free(m->layers);
+    free(m->matrices);
     dpi_vocab_free(m->vocab);
     dpi_gguf_close(m->gguf);
     free(m);

@@ -6,9 +6,14 @@
 
 #define DPI_AT(member) offsetof(dpi_layer, member)
 #define DPI_MATRIX(name, in, out, member, place)                                                   \
-    {name, DPI_EXTENT_##in, DPI_EXTENT_##out, DPI_AT(member), place}
+    DPI_MATRIX_OF(0, name, in, out, member, place)
 #define DPI_NORM(name, in, member)                                                                 \
-    {name, DPI_EXTENT_##in, DPI_EXTENT_NONE, DPI_AT(member), 0}
+    DPI_NORM_OF(0, name, in, member)
+/* Those of layers that have some parts. */
+#define DPI_MATRIX_OF(parts, name, in, out, member, place)                                         \
+    {name, DPI_EXTENT_##in, DPI_EXTENT_##out, DPI_AT(member), place, parts}
+#define DPI_NORM_OF(parts, name, in, member)                                                       \
+    {name, DPI_EXTENT_##in, DPI_EXTENT_NONE, DPI_AT(member), 0, parts}
 
 #define DPI_ATTN_NORM DPI_NORM("attn_norm", EMBD, attn_norm)
 #define DPI_FFN_NORM DPI_NORM("ffn_norm", EMBD, ffn_norm)
@@ -25,9 +30,10 @@
     DPI_MATRIX("ffn_gate", EMBD, FF, w_gate, 0), DPI_MATRIX("ffn_up", EMBD, FF, w_up, 1),          \
         DPI_MATRIX("ffn_down", FF, EMBD, w_down, 0)
 
-/* The tensors of a table, and how many they are. */
-#define DPI_TENSORS(table)                                                                         \
-    .tensors = table, .n_tensors = sizeof(table) / sizeof *(table), .n_matrices = 7
+/* The tensors of a table, and how many they are; of those n, or seven, are matrices. */
+#define DPI_TENSORS_OF(table, n)                                                                   \
+    .tensors = table, .n_tensors = sizeof(table) / sizeof *(table), .n_matrices = n
+#define DPI_TENSORS(table) DPI_TENSORS_OF(table, 7)
 
 /* Keys that every architecture knows. */
 #define DPI_KEYS                                                                                   \
