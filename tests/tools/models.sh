@@ -178,4 +178,15 @@ END
 fails 1 logits "$model" --tokens "$tokens" -o nowhere/x; expect_err "cannot write nowhere/x"
 fails 1 logits "$model" --tokens "$tokens" -o /dev/full; expect_err "No space left"
 
+# Gemma 4, whose layers differ in what they have: from records to texts, and in smaller types.
+for name in gemma4-A gemma4-e2b-A; do
+    file=$data/arch/$name
+    works run "$file.gguf" "$refs" --rho 1 -B 3 -n 4 --public-prompt x
+    works quantize "$file.gguf" "$name.gguf" Q4_K_M -q
+    works logits "$name.gguf" --tokens "$file.tokens" -o "$name.f32"
+    near_golden "$name.f32" "$file.exact.f32" .03
+    refuse 2 "'gemma4', only llama can be trained" finetune "$file.gguf" "$refs" --units 16 \
+        --epsilon 3 --delta 1e-5 -o adapter.gguf
+done
+
 finish
