@@ -233,6 +233,35 @@ TEST(test_window) {
     free(image);
 }
 
+/* Windows, and caches that layers share, over several blocks: the first logits after 200 tokens, of
+ * a pass in double precision that was written from data/arch/README.md and read the file alone. */
+TEST(test_gemma4_blocks) {
+    enum { N_TEXT = 200, N_SEEN = 6 };
+    static const struct {
+        const char *path;
+        float logits[N_SEEN];
+    } cases[] = {
+        {"arch/gemma4-A.gguf",
+         {4.2530985f, -6.5398837f, 2.7528976f, 1.7442976f, -5.5810311f, .3446580f}},
+        {"arch/gemma4-e2b-A.gguf",
+         {-1.7470103f, -1.3753014f, 2.3577639f, .0757682f, 4.3435537f, 1.9559797f}},
+    };
+    int32_t tokens[N_TEXT] = {1};
+    for (int32_t i = 1; i < N_TEXT; i++)
+        tokens[i] = (7 * i * i + 3 * i) % 509 + 3;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        require_data(cases[i].path);
+        dpi_model *model = open_shared(cases[i].path);
+        for (int32_t n_prompt = 1; n_prompt <= N_TEXT; n_prompt += N_TEXT - 1) {
+            float *all = run(model, tokens, N_TEXT, n_prompt, 1, DPI_PREFILL_AUTO);
+            const float *last = all + (size_t)(N_TEXT - 1) * (size_t)model->n_vocab;
+            assert_true(nmse(last, cases[i].logits, N_SEEN) < 1e-11);
+            free(all);
+        }
+        dpi_model_close(model);
+    }
+}
+
 /* Without the key of a cap of logits there is none: the cap of the file makes the golden logits of
  * those of the file without. */
 TEST(test_no_cap) {
