@@ -79,8 +79,8 @@ static dpi_status refuse_tensor(const dpi_model *m, const dpi_gguf_tensor *t, dp
                  dpi_arch_matrix(table, i)->name);
     }
     return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                    "%s: tensor %s: an adapter may be of %s, of layers 0..%d", t->file, t->name,
-                    names, (int)m->config.n_layer - 1);
+                    "%s: tensor %s: an adapter may be of %s, of layers 0..%d that have it",
+                    t->file, t->name, names, (int)m->config.n_layer - 1);
 }
 
 static dpi_status refuse_second(const dpi_gguf_tensor *t, dpi_error *err) {
@@ -207,7 +207,7 @@ static dpi_status fill(dpi_model *m, const pair *pairs, int32_t n_matrices, doub
 
 static dpi_status read_file(dpi_model *m, const dpi_gguf *file, const char *path, float scale,
                             dpi_error *err) {
-    const int32_t n_matrices = m->n_products - 1; /* none of the output head */
+    const int32_t n_matrices = m->n_products;
     double alpha;
     dpi_str name = {"", 0};
     DPI_TRY(check_kind(file, m->config.arch, &alpha, err));

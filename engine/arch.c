@@ -29,7 +29,6 @@ static const struct {
     {"gemma-embedding", "", "encoders"},
     {"qwen3next", "", "layers with a recurrent state"},
     {"mamba", "", "layers with a recurrent state"},
-    {"gemma4", "", "layers that differ in their heads"},
 };
 
 static bool fits(const char *name, size_t i) {
@@ -88,6 +87,8 @@ int64_t dpi_extent_of(const dpi_shape *s, dpi_extent extent) {
     case DPI_EXTENT_VALUES: return (int64_t)s->delta.n_v_head * s->delta.dim_v;
     case DPI_EXTENT_V_HEADS: return s->delta.n_v_head;
     case DPI_EXTENT_DIM_V: return s->delta.dim_v;
+    case DPI_EXTENT_INPUT: return s->n_input;
+    case DPI_EXTENT_ONE:
     case DPI_EXTENT_NONE: break;
     }
     return 1;

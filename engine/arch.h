@@ -29,7 +29,17 @@ typedef enum dpi_extent {
     DPI_EXTENT_VALUES,  /* n_v_head * dim_v */
     DPI_EXTENT_V_HEADS, /* n_v_head */
     DPI_EXTENT_DIM_V,   /* dim_v */
+    DPI_EXTENT_INPUT, /* n_input */
+    DPI_EXTENT_ONE,  /* 1 */
 } dpi_extent;
+
+/* What not every layer of an architecture has: bits. */
+enum {
+    DPI_PART_KEYS = 1,   /* keys and values of its own */
+    DPI_PART_VALUES = 2, /* a matrix for values, else they are made of what keys are made of */
+    DPI_PART_INPUT = 4,  /* an input of its own for each token */
+    DPI_PART_SCALE = 8,  /* a scale of what it gives */
+};
 
 typedef struct dpi_config dpi_config; /* config.h */
 
@@ -51,11 +61,15 @@ typedef struct dpi_shape {
         int32_t dim;      /* ssm.state_size: of a query and of a key */
         int32_t dim_v;    /* ssm.inner_size / n_v_head: of a value */
     } delta;
+    int32_t n_input;    /* embedding_length_per_layer_input; 0: none */
+    uint32_t parts;     /* of DPI_PART_KEYS.., which the architecture's read() sets */
+    int32_t kv_back;    /* it attends to keys and values of the layer so many before it; 0: its
+                           own */
 } dpi_shape;
 
 int64_t dpi_extent_of(const dpi_shape *shape, dpi_extent extent);
 
-/* A tensor of every layer of a kind: blk.N.NAME.weight. A matrix may have a bias [n_out] beside it,
+/* A tensor of layers of a kind: blk.N.NAME.weight. A matrix may have a bias [n_out] beside it,
  * blk.N.NAME.bias. Matrices of one name follow each other in the table and are one tensor of the
  * file, whose rows are those of the first, then those of the next. Those that have `joined` in
  * common may be one, too, of that name: it counts where the file has it. Arrays are what no product
@@ -67,6 +81,7 @@ typedef struct dpi_arch_tensor {
     int32_t place;          /* of a matrix: among those that share its input */
     bool is_array;
     bool is_bare; /* the file calls it blk.N.NAME, without an ending */
+    uint32_t needs;         /* only layers that have all of these parts have it; 0: every layer */
 } dpi_arch_tensor;
 
 /* What mixes the tokens of a layer. */
@@ -93,7 +108,9 @@ typedef struct dpi_arch {
     bool has_gated_queries; /* each head's query comes with a gate of its result */
     bool has_gelu;        /* the gate of the feed-forward; else SiLU */
     bool norms_all_heads; /* attn_q_norm, attn_k_norm: of all heads as one vector */
+    bool norms_values;    /* each head of values by itself, without weights */
     bool needs_output;    /* no tied head */
+    bool needs_rope_freqs; /* a file without the tensor is refused */
     bool has_output_bias; /* may have */
     bool has_windows;     /* read() reads attention.sliding_window; else it limits the context */
     bool has_rope_factors; /* rope_factors_long and _short count wherever they are; else where
@@ -108,6 +125,11 @@ const dpi_arch *dpi_arch_find(const char *name);
 
 /* The i-th tensor of a layer that is a matrix; i < n_matrices. */
 const dpi_arch_tensor *dpi_arch_matrix(const dpi_arch_table *table, int32_t i);
+
+/* Whether a layer of this shape has it. */
+static inline bool dpi_arch_has(const dpi_arch_tensor *tensor, const dpi_shape *shape) {
+    return (tensor->needs & ~shape->parts) == 0;
+}
 
 /* How many entries from this one on, the first of its name, are one tensor of the file; and how
  * many may be. */
@@ -127,7 +149,7 @@ dpi_tensor_name dpi_arch_joined_name(const dpi_arch_tensor *tensor, int32_t laye
 /* All of them: NAME is dpi_arch_NAME, of engine/arch/NAME.c. */
 #define DPI_ARCHS(ARCH)                                                                            \
     ARCH(llama) ARCH(qwen2) ARCH(qwen3) ARCH(gemma2) ARCH(gemma3) ARCH(phi3) ARCH(smollm3)         \
-    ARCH(granite) ARCH(olmo2) ARCH(mistral3) ARCH(vaultgemma) ARCH(qwen35)
+    ARCH(granite) ARCH(olmo2) ARCH(mistral3) ARCH(vaultgemma) ARCH(qwen35) ARCH(gemma4)
 
 #define DPI_ARCH_DECLARED(name) extern const dpi_arch dpi_arch_##name;
 DPI_ARCHS(DPI_ARCH_DECLARED)

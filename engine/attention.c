@@ -59,6 +59,21 @@ static void norm_heads(const dpi_pass *p, dpi_rows x, int64_t item, const float 
     }
 }
 
+void dpi_pass_norm_values(dpi_pass *p, dpi_rows v, dpi_rows z) {
+    const int32_t n = p->shape->head_dim_v;
+    const double eps = (double)p->s->model->config.rms_eps;
+    dpi_pass_meet(p);
+    const items mine = items_of(p);
+    for (int64_t i = mine.begin; i < mine.end; i += mine.step) {
+        const float *from = heads_at(p, z, i);
+        float *to = heads_at(p, v, i), sum = 0;
+        p->s->kernels.sum_squares(&sum, from, n);
+        const float by = (float)(1 / sqrt((double)sum / n + eps));
+        for (int32_t j = 0; j < n; j++)
+            to[j] = by * from[j];
+    }
+}
+
 void dpi_pass_norm_heads(dpi_pass *p, dpi_rows q, dpi_rows k, const float *q_weight,
                          const float *k_weight) {
     const bool whole = p->s->model->config.arch->norms_all_heads;
@@ -95,7 +110,8 @@ void dpi_pass_rope(dpi_pass *p, dpi_rows q, dpi_rows k, dpi_rotation rotation) {
     for (int64_t i = mine.begin; i < mine.end; i += mine.step) {
         const float *cs = dpi_pass_row(p, s->work.cs, row_of(p, i)) + (int32_t)rotation * c->n_rot;
         rotate(heads_at(p, q, i), cs, h->n_head / h->n_kv_head, h->head_dim, h->n_rot);
-        rotate(heads_at(p, k, i), cs, 1, h->head_dim, h->n_rot);
+        if (k.n > 0)
+            rotate(heads_at(p, k, i), cs, 1, h->head_dim, h->n_rot);
     }
 }
 

@@ -22,27 +22,34 @@ static full_key key_of(const dpi_config *c, const char *key) {
     return full;
 }
 
+dpi_status dpi_config_demand(const dpi_gguf *gguf, const dpi_config *c, const char *key,
+                             dpi_error *err) {
+    const full_key full = key_of(c, key);
+    if (dpi_gguf_find(gguf, full.text))
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_FORMAT, "%s: key %s is missing", dpi_gguf_name(gguf),
+                    full.text);
+}
+
+dpi_status dpi_config_count(const dpi_gguf *gguf, const dpi_config *c, const char *key, int64_t min,
+                            int64_t max, int32_t *out, dpi_error *err) {
+    int64_t value = *out;
+    DPI_TRY(dpi_gguf_get_int(gguf, key_of(c, key).text, min, max, &value, NULL, err));
+    *out = (int32_t)value;
+    return DPI_STATUS_OK;
+}
+
 /* A count that must be there. */
 static dpi_status required(const dpi_gguf *gguf, const dpi_config *c, const char *key, int64_t max,
                            int32_t *out, dpi_error *err) {
-    const full_key full = key_of(c, key);
-    int64_t value = 0;
-    bool found = false;
-    DPI_TRY(dpi_gguf_get_int(gguf, full.text, 1, max, &value, &found, err));
-    if (!found)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: key %s is missing", dpi_gguf_name(gguf),
-                        full.text);
-    *out = (int32_t)value;
-    return DPI_STATUS_OK;
+    DPI_TRY(dpi_config_demand(gguf, c, key, err));
+    return dpi_config_count(gguf, c, key, 1, max, out, err);
 }
 
 /* A count whose default is *out. */
 static dpi_status optional(const dpi_gguf *gguf, const dpi_config *c, const char *key, int64_t max,
                            int32_t *out, dpi_error *err) {
-    int64_t value = *out;
-    DPI_TRY(dpi_gguf_get_int(gguf, key_of(c, key).text, 1, max, &value, NULL, err));
-    *out = (int32_t)value;
-    return DPI_STATUS_OK;
+    return dpi_config_count(gguf, c, key, 1, max, out, err);
 }
 
 /* A member of the shapes, `at` bytes from their begin: one number for all layers, or an array with
@@ -325,12 +332,9 @@ dpi_status dpi_config_read(const dpi_gguf *gguf, dpi_config *config, dpi_error *
     DPI_TRY(required(gguf, &c, "embedding_length", 1 << 20, &c.n_embd, err));
     DPI_TRY(read_shapes(gguf, &c, err));
     double eps = 0;
-    bool found = false;
     const char *key = "attention.layer_norm_rms_epsilon";
-    DPI_TRY(dpi_config_number(gguf, &c, key, 0, 1, &eps, &found, err));
-    if (!found)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: key %s is missing", dpi_gguf_name(gguf),
-                        key_of(&c, key).text);
+    DPI_TRY(dpi_config_demand(gguf, &c, key, err));
+    DPI_TRY(dpi_config_number(gguf, &c, key, 0, 1, &eps, NULL, err));
     c.rms_eps = (float)eps;
     c.embedding_scale = c.residual_scale = c.logit_scale = 1;
     c.attention_scale = 1.0f / sqrtf((float)c.head_dim);

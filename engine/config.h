@@ -11,6 +11,7 @@ struct dpi_config {
     const dpi_arch *arch; /* general.architecture */
     int32_t n_layer;     /* block_count */
     int32_t n_embd;      /* embedding_length */
+    int32_t n_input;     /* embedding_length_per_layer_input; 0: layers have none */
     int32_t n_ff, n_head, n_kv_head, head_dim, head_dim_v, n_rot; /* the most of any layer */
     dpi_shape shapes[DPI_LAYERS_MAX]; /* of the layers */
     int32_t n_ctx_train; /* context_length */
@@ -54,7 +55,13 @@ struct dpi_config {
  * (missing, or out of range, by key). */
 dpi_status dpi_config_read(const dpi_gguf *gguf, dpi_config *config, dpi_error *err);
 
-/* For the architectures: a number ARCH.KEY whose default is *out; *found (may be NULL): whether
+/* For the architectures: that the file has the key ARCH.KEY. */
+dpi_status dpi_config_demand(const dpi_gguf *gguf, const dpi_config *config, const char *key,
+                             dpi_error *err);
+/* A count ARCH.KEY whose default is *out. */
+dpi_status dpi_config_count(const dpi_gguf *gguf, const dpi_config *config, const char *key,
+                            int64_t min, int64_t max, int32_t *out, dpi_error *err);
+/* A number ARCH.KEY whose default is *out; *found (may be NULL): whether
  * the file has it. */
 dpi_status dpi_config_number(const dpi_gguf *gguf, const dpi_config *config, const char *key,
                              double min, double max, double *out, bool *found, dpi_error *err);

@@ -29,8 +29,9 @@ static void output(dpi_pass *p, const dpi_matrix *w, dpi_rows in, const float *p
 /* The room of an array, for rows of n columns. */
 static dpi_rows rows_of(dpi_rows room, int64_t n) { return (dpi_rows){room.at, n}; }
 
-/* x += w_o attention(q, K, V). Query heads share the KV heads. Where queries come with gates, these
- * are what attention gives times sigmoid(gate). */
+/* x += w_o attention(q, K, V). Query heads share the KV heads; some layers share K and V of an
+ * earlier one. Where queries come with gates, these are what attention gives times
+ * sigmoid(gate). */
 static void attention(dpi_pass *p, int32_t index) {
     const dpi_layer *l = &p->s->model->layers[index];
     const dpi_work *a = &p->s->work;
@@ -38,19 +39,23 @@ static void attention(dpi_pass *p, int32_t index) {
     const dpi_rows qg = rows_of(a->qg, l->wq.n_out);  /* [rows, n_head * 2 * head_dim] */
     const dpi_rows q = rows_of(a->q, l->wq.n_out / (1 + gated)); /* [rows, n_head * head_dim] */
     const dpi_rows k = rows_of(a->k, l->wk.n_out);    /* [rows, n_kv_head * head_dim] */
-    const dpi_rows v = rows_of(a->v, l->wv.n_out);    /* [rows, n_kv_head * head_dim_v] */
+    const dpi_rows v = rows_of(a->v, dpi_extent_of(p->shape, DPI_EXTENT_V)); /* of head_dim_v */
     const dpi_rows att = rows_of(a->att, l->wo.n_in); /* [rows, n_head * head_dim_v] */
     const dpi_rows in = input(p, l->attn_norm);       /* [rows, n_embd] */
     const dpi_linear to_q = {gated ? qg : q, &l->wq}, to_k = {k, &l->wk}, to_v = {v, &l->wv};
+    const bool has_kv = l->kv_layer == index;
     dpi_pass_project(p, &to_q, &to_k, &to_v, in); /* q, k and v = w in */
     if (gated)
         dpi_pass_copy_queries(p, q, qg);
+    if (has_kv && p->s->model->config.arch->norms_values)
+        dpi_pass_norm_values(p, v, l->wv.type ? v : k); /* v = norm(w_v in), or norm(w_k in) */
     if (l->q_norm)
         dpi_pass_norm_heads(p, q, k, l->q_norm, l->k_norm);
     if (l->rotation != DPI_ROTATION_NONE)
         dpi_pass_rope(p, q, k, l->rotation); /* by each row's position, in place */
-    dpi_pass_cache(p, index, k, v);          /* K, V [positions, ..] of each sequence */
-    dpi_pass_attend(p, att, index, q);       /* over the positions of l->window */
+    if (has_kv)
+        dpi_pass_cache(p, index, k, v);      /* K, V [positions, ..] of each sequence */
+    dpi_pass_attend(p, att, l->kv_layer, q); /* over the positions of l->window */
     if (gated)
         dpi_pass_gate_heads(p, att, qg);
     output(p, &l->wo, att, l->post_attn_norm); /* x [rows, n_embd] */
@@ -87,6 +92,16 @@ static void feed_forward(dpi_pass *p, int32_t index) {
     output(p, &l->w_down, gate, l->post_ffn_norm); /* x [rows, n_embd] */
 }
 
+/* x += norm(w_input (GELU(w_input_gate x) * u)), u the layer's own input of each row. */
+static void layer_input(dpi_pass *p, int32_t index) {
+    const dpi_layer *l = &p->s->model->layers[index];
+    const dpi_work *a = &p->s->work;
+    const dpi_rows in = input(p, NULL);                           /* x [rows, n_embd] */
+    const dpi_rows gate = rows_of(a->gate, l->w_input_gate.n_out); /* [rows, n_input] */
+    dpi_pass_gate_input(p, gate, &l->w_input_gate, in, a->inputs, index);
+    output(p, &l->w_input, gate, l->post_input_norm); /* x [rows, n_embd] */
+}
+
 /* The tokens whose logits are wanted; NULL: all. */
 typedef struct vocabulary {
     const int32_t *ids; /* [n_ids] */
@@ -105,11 +120,19 @@ static void head(dpi_pass *p, const void *context) {
 
 static void transformer(dpi_pass *p, const void *context) {
     const dpi_model *m = p->s->model;
-    dpi_pass_embed(p, p->s->work.x, &m->embedding); /* x [rows, n_embd] */
+    const dpi_work *a = &p->s->work;
+    dpi_pass_embed(p, a->x, &m->embedding); /* x [rows, n_embd] */
+    if (m->w_inputs.type)                   /* u [rows, n_layer * n_input] */
+        dpi_pass_inputs(p, a->inputs, &m->w_inputs, input(p, NULL), m->inputs_norm,
+                        &m->input_embedding);
     for (int32_t i = 0; i < m->config.n_layer; i++) {
         p->shape = &m->config.shapes[i];
         (m->config.kind[i] == DPI_LAYER_DELTA ? delta_net : attention)(p, i);
         feed_forward(p, i);
+        if (m->layers[i].w_input.type)
+            layer_input(p, i);
+        if (m->layers[i].output_scale)
+            dpi_pass_scale(p, a->x, *m->layers[i].output_scale);
     }
     if (p->batch->n_head > 0)
         head(p, context);

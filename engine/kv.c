@@ -60,7 +60,8 @@ dpi_status dpi_kv_init(dpi_kv_cache *kv, const dpi_config *config, int32_t n_seq
     for (int32_t l = 0; l < config->n_layer; l++)
         if (config->kind[l] == DPI_LAYER_DELTA)
             place_state(kv, &config->shapes[l], &kv->layers[l]);
-        else if (!place_layer(kv, &config->shapes[l], config->has_window[l], &kv->layers[l]))
+        else if (config->shapes[l].kv_back == 0 && /* else it has no keys of its own */
+                 !place_layer(kv, &config->shapes[l], config->has_window[l], &kv->layers[l]))
             return dpi_fail(err, DPI_STATUS_LIMIT, "KV cache: block size overflows");
     return DPI_STATUS_OK;
 }

@@ -143,9 +143,12 @@ static dpi_status bind_layer(const binding *b, int32_t layer, dpi_error *err) {
     const dpi_shape *shape = &c->shapes[layer];
     b->m->layers[layer].window = c->has_window[layer] ? c->window : 0;
     b->m->layers[layer].rotation = rotation_of(c, layer);
+    b->m->layers[layer].kv_layer = layer - c->shapes[layer].kv_back;
     int32_t n = 1;
     for (const dpi_arch_tensor *t = table->tensors; t < table->tensors + table->n_tensors; t += n) {
         n = dpi_arch_joined(table, t);
+        if (!dpi_arch_has(t, shape))
+            continue;
         if (t->is_array)
             DPI_TRY(bind_array(b, dpi_arch_tensor_name(t, layer, "weight").text,
                                dpi_extent_of(shape, t->n_in), dpi_extent_of(shape, t->n_out), true,
@@ -159,7 +162,7 @@ static dpi_status bind_layer(const binding *b, int32_t layer, dpi_error *err) {
 /* Divisors of the frequencies. */
 static dpi_status bind_divisors(const binding *b, const char *name, bool required,
                                 const float **out, dpi_error *err) {
-    const int32_t n = b->m->config.n_rot / 2;
+    const int32_t n = b->m->n_rot[DPI_ROTATION_ALL] / 2;
     DPI_TRY(bind_vector(b, name, n, required, out, err));
     for (int32_t i = 0; *out && i < n; i++)
         if (!((*out)[i] > 0) || isinf((*out)[i]))
@@ -171,7 +174,11 @@ static dpi_status bind_divisors(const binding *b, const char *name, bool require
 
 static dpi_status bind_rotation(const binding *b, dpi_error *err) {
     dpi_model *m = b->m;
-    DPI_TRY(bind_divisors(b, "rope_freqs.weight", false, &m->rope_freqs, err));
+    for (int32_t l = 0; l < m->config.n_layer; l++)
+        if (rotation_of(&m->config, l) != DPI_ROTATION_NONE)
+            m->n_rot[rotation_of(&m->config, l)] = m->config.shapes[l].n_rot;
+    DPI_TRY(bind_divisors(b, "rope_freqs.weight", m->config.arch->needs_rope_freqs, &m->rope_freqs,
+                          err));
     if (!m->config.has_rope_factors)
         return DPI_STATUS_OK;
     DPI_TRY(bind_divisors(b, "rope_factors_long.weight", m->config.needs_rope_factors,
@@ -186,14 +193,15 @@ int32_t dpi_model_rotations(const dpi_model *m) {
 double dpi_model_frequencies(const dpi_model *m, dpi_rotation rotation, int32_t n_ctx,
                              double *freqs) {
     const dpi_config *c = &m->config;
+    const int32_t n_rot = m->n_rot[rotation];
     const float *factors = n_ctx > c->n_ctx_original ? m->rope_long : m->rope_short;
     if (rotation == DPI_ROTATION_WINDOW) {
-        for (int32_t i = 0; i < c->n_rot / 2; i++)
-            freqs[i] = pow((double)c->window_rope_base, -2.0 * i / c->n_rot);
+        for (int32_t i = 0; i < n_rot / 2; i++)
+            freqs[i] = pow((double)c->window_rope_base, -2.0 * i / n_rot);
         return 1;
     }
-    for (int32_t i = 0; i < c->n_rot / 2; i++) {
-        double f = pow((double)c->rope_freq_base, -2.0 * i / c->n_rot) * (double)c->rope_freq_scale;
+    for (int32_t i = 0; i < n_rot / 2; i++) {
+        double f = pow((double)c->rope_freq_base, -2.0 * i / n_rot) * (double)c->rope_freq_scale;
         if (m->rope_freqs)
             f /= (double)m->rope_freqs[i];
         else if (c->llama3.factor > 0)
@@ -215,7 +223,7 @@ uint64_t dpi_model_mark(const dpi_model *m) {
             const float *const *weights = tensor_of(m, l, t);
             const dpi_shape *shape = &c->shapes[l];
             const int64_t n = dpi_extent_of(shape, t->n_in) * dpi_extent_of(shape, t->n_out);
-            if (t->is_array)
+            if (t->is_array && *weights)
                 hash = dpi_hash(hash, *weights, (size_t)n * sizeof(float));
         }
     }
@@ -226,7 +234,7 @@ dpi_matrix *dpi_layer_matrix(const dpi_model *m, int32_t layer, int32_t i) {
     return tensor_of(m, layer, dpi_arch_matrix(dpi_config_table(&m->config, layer), i));
 }
 
-dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i) {
+dpi_matrix *dpi_model_matrix(const dpi_model *m, int32_t i) {
     return i < m->n_products ? m->products[i].w : NULL;
 }
 
@@ -261,27 +269,30 @@ bool dpi_model_has_biases(const dpi_model *m) {
     return has;
 }
 
-/* The products, which matrix comes after which, and how many weights they have. */
+/* The next matrix of a pass, if there is one. */
+static void list(dpi_model *m, dpi_matrix *w, const dpi_arch_tensor *tensor, int32_t layer) {
+    if (!w->type)
+        return;
+    m->products[m->n_products++] = (dpi_product){w, tensor, layer};
+    m->n_weights += w->n_out * w->n_in;
+}
+
+/* The products, and which matrix comes after which. */
 static dpi_status link_matrices(dpi_model *m, dpi_error *err) {
     const dpi_config *c = &m->config;
-    size_t n = 1;
+    size_t n = 2;
     for (int32_t l = 0; l < c->n_layer; l++)
         n += (size_t)dpi_config_table(c, l)->n_matrices;
     m->products = dpi_calloc(n, sizeof *m->products);
     if (!m->products)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a list of matrices");
+    list(m, &m->w_inputs, NULL, -1);
     for (int32_t l = 0; l < c->n_layer; l++)
         for (int32_t i = 0; i < dpi_config_table(c, l)->n_matrices; i++)
-            m->products[m->n_products++] =
-                (dpi_product){dpi_layer_matrix(m, l, i),
-                              dpi_arch_matrix(dpi_config_table(c, l), i), l};
-    m->products[m->n_products++] = (dpi_product){.w = m->tied_output ? &m->embedding : &m->output};
-    m->n_weights = 0;
-    for (int32_t i = 0; dpi_model_matrix(m, i); i++) {
-        dpi_matrix *w = dpi_model_matrix(m, i);
-        w->next = dpi_model_matrix(m, i + 1);
-        m->n_weights += w->n_out * w->n_in;
-    }
+            list(m, dpi_layer_matrix(m, l, i), dpi_arch_matrix(dpi_config_table(c, l), i), l);
+    list(m, m->tied_output ? &m->embedding : &m->output, NULL, -1);
+    for (int32_t i = 0; i < m->n_products; i++)
+        m->products[i].w->next = dpi_model_matrix(m, i + 1);
     m->embedding.next = dpi_model_matrix(m, 0);
     return DPI_STATUS_OK;
 }
@@ -306,6 +317,19 @@ static dpi_status refuse_unbound(const binding *b, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+/* What the inputs of layers are made of. */
+static dpi_status bind_inputs(const binding *b, dpi_error *err) {
+    dpi_model *m = b->m;
+    const dpi_config *c = &m->config;
+    const int64_t n = (int64_t)c->n_layer * c->n_input;
+    if (n == 0)
+        return DPI_STATUS_OK;
+    DPI_TRY(bind_matrix(b, "per_layer_token_embd.weight", m->n_vocab, n, true, &m->input_embedding,
+                        err));
+    DPI_TRY(bind_matrix(b, "per_layer_model_proj.weight", n, c->n_embd, true, &m->w_inputs, err));
+    return bind_vector(b, "per_layer_proj_norm.weight", c->n_input, true, &m->inputs_norm, err);
+}
+
 static dpi_status bind_all(const binding *b, dpi_error *err) {
     dpi_model *m = b->m;
     const int32_t n_embd = m->config.n_embd;
@@ -319,6 +343,7 @@ static dpi_status bind_all(const binding *b, dpi_error *err) {
     }
     if (m->config.arch->has_output_bias)
         DPI_TRY(bind_vector(b, "output.bias", m->n_vocab, false, &m->output.bias, err));
+    DPI_TRY(bind_inputs(b, err));
     DPI_TRY(bind_rotation(b, err));
     for (int32_t i = 0; i < m->config.n_layer; i++)
         DPI_TRY(bind_layer(b, i, err));

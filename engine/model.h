@@ -56,6 +56,11 @@ typedef struct dpi_layer {
     const float *decay_bias; /* [n_v_head] */
     const float *value_norm; /* [dim_v] */
     dpi_matrix w_values;    /* [n_embd, n_v_head * dim_v] */
+    dpi_matrix w_input_gate; /* [n_input, n_embd] of what the layer's input is multiplied with */
+    dpi_matrix w_input;     /* [n_embd, n_input] */
+    const float *post_input_norm; /* [n_embd] of what the layer's input adds */
+    const float *output_scale; /* [1] of all that the layer gives */
+    int32_t kv_layer;       /* whose keys and values it attends to: itself, or an earlier one */
     int32_t window;         /* positions that a row sees, its own included; 0: all before it */
     dpi_rotation rotation;
 } dpi_layer;
@@ -63,7 +68,7 @@ typedef struct dpi_layer {
 /* A matrix that a pass multiplies with. */
 typedef struct dpi_product {
     dpi_matrix *w;
-    const dpi_arch_tensor *tensor; /* NULL: the output head */
+    const dpi_arch_tensor *tensor; /* NULL: it is of no layer */
     int32_t layer;
 } dpi_product;
 
@@ -75,15 +80,19 @@ struct dpi_model {
     int32_t vocab_only; /* 1: no weights, layers is NULL */
     dpi_matrix embedding;     /* [n_vocab, n_embd] */
     dpi_matrix output;        /* [n_vocab, n_embd]; the embedding if tied */
+    dpi_matrix input_embedding; /* [n_vocab, n_layer * n_input] of the inputs of layers */
+    dpi_matrix w_inputs;      /* [n_layer * n_input, n_embd] from the embedding to these inputs */
+    const float *inputs_norm; /* [n_input] */
     int32_t tied_output;
     int64_t n_weights;        /* that a row is multiplied with in one pass, all logits included */
     dpi_cpu cpu;              /* features and tuning values for sessions */
     const float *output_norm; /* [n_embd] */
+    int32_t n_rot[DPI_ROTATIONS]; /* dimensions that turn, of layers with each rotation */
     const float *rope_freqs;  /* [n_rot / 2] divisors of the frequencies, or NULL */
     const float *rope_long, *rope_short; /* the same for contexts above n_ctx_original, and others;
                                             NULL: none */
     dpi_layer *layers;        /* [n_layer] */
-    dpi_product *products;    /* [n_products] in the order of a pass, the output head last */
+    dpi_product *products;    /* [n_products] that there are, in the order of a pass */
     int32_t n_products;
     dpi_adapters *adapters;   /* NULL: none */
     dpi_packed *packed;       /* NULL: every matrix is read as it is */
@@ -91,12 +100,13 @@ struct dpi_model {
     int32_t n_vectors;
 };
 
-/* The i-th matrix of a layer, in the order of its table. */
+/* The i-th matrix of a layer, in the order of its table; its type is NULL where the layer has
+ * none. */
 dpi_matrix *dpi_layer_matrix(const dpi_model *m, int32_t layer, int32_t i);
 
 /* Of the products the i-th matrix; NULL beyond. The
  * embedding is only looked up, unless it is the output head as well. */
-dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i);
+dpi_matrix *dpi_model_matrix(const dpi_model *m, int32_t i);
 
 /* Whose rows a tensor of this name has, "blk.3.attn_qkv.weight": the matrix i in the order of
  * dpi_model_matrix, and *n of them from it on. -1: it is no matrix of a layer. */
@@ -109,8 +119,8 @@ int32_t dpi_model_row(const dpi_model *m, const char *tensor, int64_t *row);
 uint64_t dpi_model_mark(const dpi_model *m);
 /* Whether a matrix of a layer has a bias. */
 bool dpi_model_has_biases(const dpi_model *m);
-/* freqs [n_rot / 2]: radians per position of each pair of rotated dimensions, in a context of n_ctx
- * positions. Returns the magnitude that cosines and sines are multiplied by. */
+/* freqs [n_rot[rotation] / 2]: radians per position of each pair of rotated dimensions, in a
+ * context of n_ctx positions. Returns the magnitude that cosines and sines are multiplied by. */
 double dpi_model_frequencies(const dpi_model *m, dpi_rotation rotation, int32_t n_ctx,
                              double *freqs);
 /* How many rotations there are, of the first in dpi_rotation. */

@@ -144,11 +144,12 @@ typedef struct tile_place {
     int64_t tile, n;
 } tile_place;
 
-/* Of q, k and v in the order of the heads that threads attend with: each thread's share of q, then
- * those of k and v. */
-static tile_place place_by_heads(const dpi_pass *p, const dpi_linear *const *l, int64_t i) {
+/* Of q, k and v, or some of them, in the order of the heads that threads attend with: each thread's
+ * share of q, then those of k and v. */
+static tile_place place_by_heads(const dpi_pass *p, const dpi_linear *const *l, int32_t n_l,
+                                 int64_t i) {
     int64_t parts = p->n_threads, all = 0;
-    for (int32_t k = 0; k < 3; k++) {
+    for (int32_t k = 0; k < n_l; k++) {
         all += n_tiles(l[k]->w);
         parts = n_tiles(l[k]->w) % p->n_threads == 0 ? parts : 1;
     }
@@ -165,9 +166,10 @@ static tile_place place_by_heads(const dpi_pass *p, const dpi_linear *const *l, 
 
 /* Of gate and up, which have the same columns: some of gate's, then those of up, so that a thread
  * computes both of its columns and still reads weights in long streams. */
-static tile_place place_by_columns(const dpi_pass *p, const dpi_linear *const *l, int64_t i) {
+static tile_place place_by_columns(const dpi_pass *p, const dpi_linear *const *l, int32_t n_l,
+                                   int64_t i) {
     enum { STREAM = 16 }; /* tiles */
-    (void)p;
+    (void)p, (void)n_l;
     int64_t first = i / (2 * STREAM) * STREAM, all = n_tiles(l[0]->w) - first;
     all = all < STREAM ? all : STREAM;
     i -= 2 * first;
@@ -175,9 +177,10 @@ static tile_place place_by_columns(const dpi_pass *p, const dpi_linear *const *l
 }
 
 /* One product after the other. */
-static tile_place place_in_order(const dpi_pass *p, const dpi_linear *const *l, int64_t i) {
+static tile_place place_in_order(const dpi_pass *p, const dpi_linear *const *l, int32_t n_l,
+                                 int64_t i) {
     tile_place at = {0};
-    (void)p;
+    (void)p, (void)n_l;
     for (; i >= n_tiles(l[at.which]->w); at.which++)
         i -= n_tiles(l[at.which]->w);
     at.tile = i;
@@ -187,7 +190,7 @@ static tile_place place_in_order(const dpi_pass *p, const dpi_linear *const *l, 
 
 /* Several products of one input. */
 static void linear_of_all(dpi_pass *p, const dpi_linear *const *l, int32_t n_l, dpi_rows x,
-                          tile_place (*place)(const dpi_pass *, const dpi_linear *const *,
+                          tile_place (*place)(const dpi_pass *, const dpi_linear *const *, int32_t,
                                              int64_t)) {
     const dpi_matrix *w[4];
     int64_t n_all = 0;
@@ -200,7 +203,7 @@ static void linear_of_all(dpi_pass *p, const dpi_linear *const *l, int32_t n_l, 
     dpi_tiles t = dpi_pass_tiles(p, n_all);
     for (int64_t i, last, n; dpi_tiles_next(&t, &i, &last);)
         for (; i < last; i += n) {
-            tile_place at = place(p, l, i);
+            tile_place at = place(p, l, n_l, i);
             n = at.n < last - i ? at.n : last - i;
             linear(p, l[at.which], &in, at.tile, at.tile + n);
         }
@@ -210,26 +213,49 @@ static void linear_of_all(dpi_pass *p, const dpi_linear *const *l, int32_t n_l, 
 
 void dpi_pass_project(dpi_pass *p, const dpi_linear *q, const dpi_linear *k, const dpi_linear *v,
                       dpi_rows x) {
-    linear_of_all(p, (const dpi_linear *const[]){q, k, v}, 3, x, place_by_heads);
+    const dpi_linear *const all[] = {q, k, v}, *l[3];
+    int32_t n = 0;
+    for (int32_t i = 0; i < 3; i++)
+        if (all[i]->w->type)
+            l[n++] = all[i];
+    linear_of_all(p, l, n, x, place_by_heads);
 }
 
 void dpi_pass_project_all(dpi_pass *p, const dpi_linear *const *products, int32_t n, dpi_rows x) {
     linear_of_all(p, products, n, x, place_in_order);
 }
 
-void dpi_pass_gated(dpi_pass *p, dpi_rows y, const dpi_matrix *w_gate, const dpi_matrix *w_up,
-                    dpi_rows x) {
-    const dpi_kernels *k = &p->s->kernels;
-    const dpi_linear gate = {.y = y, .w = w_gate};
-    const dpi_linear up = {.y = {p->s->work.up.at, y.n}, .w = w_up};
-    linear_of_all(p, (const dpi_linear *const[]){&gate, &up}, 2, x, place_by_columns);
+/* y = w x, all columns of it when it returns. */
+static void product(dpi_pass *p, dpi_rows y, const dpi_matrix *w, dpi_rows x) {
+    const dpi_linear l = {.y = y, .w = w};
+    linear_of_all(p, (const dpi_linear *const[]){&l}, 1, x, place_by_heads);
     dpi_pass_meet(p);
+}
+
+/* This thread's columns of y = act(y) * up, `up` the columns from `first` on. */
+static void gate(dpi_pass *p, dpi_rows y, dpi_rows up, int64_t first) {
+    const dpi_kernels *k = &p->s->kernels;
     int64_t begin, end;
     dpi_pass_columns(p, y.n, &begin, &end);
     for (int32_t r = 0; r < p->n_rows; r++)
         (p->s->model->config.arch->has_gelu ? k->geglu : k->swiglu)(
-            dpi_pass_row(p, y, r) + begin, dpi_pass_row(p, up.y, r) + begin, end - begin);
+            dpi_pass_row(p, y, r) + begin, dpi_pass_row(p, up, r) + first + begin, end - begin);
     p->has_written = true;
+}
+
+void dpi_pass_gated(dpi_pass *p, dpi_rows y, const dpi_matrix *w_gate, const dpi_matrix *w_up,
+                    dpi_rows x) {
+    const dpi_linear to_gate = {.y = y, .w = w_gate};
+    const dpi_linear to_up = {.y = {p->s->work.up.at, y.n}, .w = w_up};
+    linear_of_all(p, (const dpi_linear *const[]){&to_gate, &to_up}, 2, x, place_by_columns);
+    dpi_pass_meet(p);
+    gate(p, y, to_up.y, 0);
+}
+
+void dpi_pass_gate_input(dpi_pass *p, dpi_rows y, const dpi_matrix *w, dpi_rows x, dpi_rows inputs,
+                         int32_t layer) {
+    product(p, y, w, x);
+    gate(p, y, inputs, layer * y.n);
 }
 
 /* ---- The residual stream --------------------------------------------------------------------- */
@@ -325,16 +351,29 @@ void dpi_pass_rms_norm(dpi_pass *p, dpi_rows y, dpi_rows x, const float *weight)
     p->has_written = true;
 }
 
+void dpi_pass_scale(dpi_pass *p, dpi_rows x, float by) {
+    int64_t tile, end_tile;
+    dpi_pass_meet(p);
+    dpi_pass_share(p, dpi_n_tiles(x.n), &tile, &end_tile);
+    const int64_t begin = tile * DPI_TILE_OUT, end = end_tile * DPI_TILE_OUT;
+    for (int32_t r = 0; r < p->n_rows; r++) {
+        multiply(dpi_pass_row(p, x, r) + begin, by, (end < x.n ? end : x.n) - begin);
+        sum_squares(p, p->s->work.squares, x, r, tile, end_tile);
+    }
+    p->has_written = true;
+}
+
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
 /* Cosines and sines of a position, in the order of the rotation's kernel. */
 static void rotate_to(const dpi_session *s, dpi_rotation rotation, int32_t position, float *cs) {
-    const dpi_config *c = &s->model->config;
-    const int32_t half = c->n_rot / 2, step = c->arch->rotates_halves ? 1 : 2;
-    const int32_t sines = c->arch->rotates_halves ? half : 1;
+    const bool in_halves = s->model->config.arch->rotates_halves;
+    const int32_t half = s->model->n_rot[rotation] / 2, step = in_halves ? 1 : 2;
+    const int32_t sines = in_halves ? half : 1;
     const double magnitude = s->magnitudes[rotation];
+    const double *freqs = s->freqs + (int32_t)rotation * (s->model->config.n_rot / 2);
     for (int32_t i = 0; i < half; i++) {
-        double angle = position * s->freqs[(int32_t)rotation * half + i];
+        double angle = position * freqs[i];
         cs[step * i] = (float)(magnitude * cos(angle));
         cs[step * i + sines] = (float)(magnitude * sin(angle));
     }
@@ -353,6 +392,37 @@ void dpi_pass_embed(dpi_pass *p, dpi_rows x, const dpi_matrix *embedding) {
         sum_squares(p, s->work.squares, x, r, 0, dpi_n_tiles(x.n));
         for (int32_t i = 0; i < dpi_model_rotations(s->model); i++)
             rotate_to(s, (dpi_rotation)i, s->row_pos[r], cs + i * c->n_rot);
+    }
+    p->has_written = true;
+}
+
+/* One layer's columns of the inputs: z [n] is w x, e [n] the embedding of the token. */
+static void layer_input(const dpi_pass *p, float *z, const float *e, const float *weight,
+                        int32_t n) {
+    const dpi_config *c = &p->s->model->config;
+    const double by = 1 / sqrt((double)c->n_embd), embedding_by = sqrt((double)n);
+    float sum = 0;
+    p->s->kernels.sum_squares(&sum, z, n);
+    const double norm = by / sqrt((double)sum * by * by / n + (double)c->rms_eps);
+    for (int32_t i = 0; i < n; i++)
+        z[i] = (float)((norm * (double)z[i] * (double)weight[i] + embedding_by * (double)e[i]) *
+                       .70710678118654752);
+}
+
+void dpi_pass_inputs(dpi_pass *p, dpi_rows y, const dpi_matrix *w, dpi_rows x, const float *weight,
+                     const dpi_matrix *embedding) {
+    const dpi_session *s = p->s;
+    const int32_t n_layer = s->model->config.n_layer, n = s->model->config.n_input;
+    int64_t begin, end;
+    dpi_pass_share(p, p->n_rows, &begin, &end);
+    for (int64_t r = begin; r < end; r++)
+        dpi_matrix_row(embedding, s->row_token[r], dpi_pass_row(p, s->work.input_embd, r));
+    product(p, y, w, x);
+    dpi_pass_share(p, (int64_t)p->n_rows * n_layer, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t r = i / n_layer, at = i % n_layer * n;
+        layer_input(p, dpi_pass_row(p, y, r) + at, dpi_pass_row(p, s->work.input_embd, r) + at,
+                    weight, n);
     }
     p->has_written = true;
 }

@@ -120,19 +120,21 @@ void dpi_model_before_pass(const dpi_model *m) {
         pack_on(m, INFINITY);
 }
 
-uint64_t dpi_model_unread_bytes(const dpi_model *model, int64_t n_tokens) {
-    dpi_model m = *model;
+/* So many bytes around n_tokens rows anywhere in a matrix are read, on average. */
+static uint64_t bytes_of_rows(const dpi_matrix *w, int64_t n_tokens) {
+    const double windows = (double)file_bytes(w) / FAULT_BYTES;
+    return (uint64_t)(-expm1(-(double)n_tokens / windows) * windows * FAULT_BYTES);
+}
+
+uint64_t dpi_model_unread_bytes(const dpi_model *m, int64_t n_tokens) {
     uint64_t n = 0;
-    bool mapped = dpi_gguf_is_mapped(m.gguf);
-    if (m.vocab_only)
-        return 0;
-    for (int32_t i = 0; dpi_model_matrix(&m, i); i++)
-        if (dpi_model_matrix(&m, i)->panels ? !dpi_matrix_is_packed(dpi_model_matrix(&m, i))
-                                            : mapped)
-            n += file_bytes(dpi_model_matrix(&m, i));
-    /* So many windows of the embedding are hit by n_tokens rows anywhere in it, on average. */
-    double windows = (double)file_bytes(&m.embedding) / FAULT_BYTES;
-    if (mapped && !m.tied_output)
-        n += (uint64_t)(-expm1(-(double)n_tokens / windows) * windows * FAULT_BYTES);
+    const bool mapped = dpi_gguf_is_mapped(m->gguf);
+    for (int32_t i = 0; dpi_model_matrix(m, i); i++)
+        if (dpi_model_matrix(m, i)->panels ? !dpi_matrix_is_packed(dpi_model_matrix(m, i)) : mapped)
+            n += file_bytes(dpi_model_matrix(m, i));
+    if (mapped && !m->vocab_only && !m->tied_output)
+        n += bytes_of_rows(&m->embedding, n_tokens);
+    if (mapped && m->input_embedding.type)
+        n += bytes_of_rows(&m->input_embedding, n_tokens);
     return n;
 }

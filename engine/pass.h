@@ -54,7 +54,13 @@ typedef struct dpi_linear {
     const dpi_matrix *w;
 } dpi_linear;
 
-/* q = w_q x and so on, in the order of heads. */
+/* The inputs of layers [rows, n_layer * n_input], of the tokens and of x:
+ * y = (norm(w x / sqrt(n_embd)) + sqrt(n_input) * embedding of each row's token) / sqrt(2), with
+ * norm(z) = z / sqrt(mean(z^2) + eps) * weight in each layer's columns by themselves. */
+void dpi_pass_inputs(dpi_pass *p, dpi_rows y, const dpi_matrix *w, dpi_rows x, const float *weight,
+                     const dpi_matrix *embedding);
+
+/* q = w_q x and so on, in the order of heads; without those whose matrix the layer lacks. */
 void dpi_pass_project(dpi_pass *p, const dpi_linear *q, const dpi_linear *k, const dpi_linear *v,
                       dpi_rows x);
 
@@ -72,6 +78,16 @@ void dpi_pass_add_normed(dpi_pass *p, dpi_rows x, const dpi_matrix *w, dpi_rows 
 void dpi_pass_gated(dpi_pass *p, dpi_rows y, const dpi_matrix *w_gate, const dpi_matrix *w_up,
                     dpi_rows x);
 
+/* y = act(w x) * inputs, by element, with the columns of inputs that are the layer's. */
+void dpi_pass_gate_input(dpi_pass *p, dpi_rows y, const dpi_matrix *w, dpi_rows x, dpi_rows inputs,
+                         int32_t layer);
+
+/* x *= by. x is the residual stream. */
+void dpi_pass_scale(dpi_pass *p, dpi_rows x, float by);
+
+/* v = z / sqrt(mean(z^2) + eps) of each head. z may be v. */
+void dpi_pass_norm_values(dpi_pass *p, dpi_rows v, dpi_rows z);
+
 /* q = q / sqrt(mean(q^2) + eps) * q_weight, and so k: of each head, or where the architecture
  * norms_all_heads, of all of them together. */
 void dpi_pass_norm_heads(dpi_pass *p, dpi_rows q, dpi_rows k, const float *q_weight,
@@ -83,8 +99,9 @@ void dpi_pass_rope(dpi_pass *p, dpi_rows q, dpi_rows k, dpi_rotation rotation);
 /* Appends k and v to the KV caches of the rows' sequences. */
 void dpi_pass_cache(dpi_pass *p, int32_t layer, dpi_rows k, dpi_rows v);
 
-/* y = softmax(attention_scale q K^T) V over positions up to the row's own: all, or the last of a
- * layer with a window. Scores have their cap and their scale by position, where the config does. */
+/* y = softmax(attention_scale q K^T) V, with K and V of `layer`, over positions up to the row's
+ * own: all, or the last of a layer with a window. Scores have their cap and their scale by
+ * position, where the config does. */
 void dpi_pass_attend(dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q);
 
 /* q [rows, n_head * head_dim] = the queries in qg [rows, n_head, 2, head_dim], where each has its

@@ -96,9 +96,11 @@ static void place_work(dpi_session *s, layout *l) {
     uint64_t n_embd = (uint64_t)c->n_embd, n_ff = (uint64_t)c->n_ff;
     uint64_t n_o = (uint64_t)c->n_head * (uint64_t)c->head_dim_v;
     uint64_t max_in = n_embd > n_ff ? n_embd : n_ff;
+    uint64_t n_input = (uint64_t)c->n_input;
     max_in = max_in > n_o ? max_in : n_o;
     const uint64_t n_values = most(c, DPI_EXTENT_VALUES);
     max_in = max_in > n_values ? max_in : n_values;
+    max_in = max_in > n_input ? max_in : n_input;
     w->max_in = (int64_t)max_in;
     uint64_t max_blocks = max_in / DPI_Q8_BLOCK + 1;
     w->x = place_rows(s, l, n_embd);
@@ -116,8 +118,10 @@ static void place_work(dpi_session *s, layout *l) {
     w->beta = place_rows(s, l, most(c, DPI_EXTENT_V_HEADS));
     w->decay = place_rows(s, l, most(c, DPI_EXTENT_V_HEADS));
     w->out = place_rows(s, l, n_embd);
-    w->gate = place_rows(s, l, n_ff);
+    w->gate = place_rows(s, l, n_ff > n_input ? n_ff : n_input);
     w->up = place_rows(s, l, n_ff);
+    w->inputs = place_rows(s, l, (uint64_t)c->n_layer * n_input);
+    w->input_embd = place_rows(s, l, (uint64_t)c->n_layer * n_input);
     w->q8.plain = place(l, rows, max_blocks, sizeof *w->q8.plain);
     w->q8.sums = place(l, rows, max_blocks, sizeof *w->q8.sums);
     w->q8.winograd = place(l, rows, max_blocks, sizeof *w->q8.winograd);

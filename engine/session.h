@@ -34,8 +34,10 @@ typedef struct dpi_work {
     dpi_rows out;     /* [rows, n_embd] what a product adds to x */
     dpi_rows out_squares; /* its squares, where it is normalised */
     dpi_rows qk_squares; /* [rows, 2] sums of squares of q and of k */
-    dpi_rows gate;    /* [rows, n_ff] */
+    dpi_rows gate;    /* [rows, n_ff], or [rows, n_input] */
     dpi_rows up;      /* [rows, n_ff] */
+    dpi_rows inputs;  /* [rows, n_layer * n_input] the inputs of layers */
+    dpi_rows input_embd; /* [rows, n_layer * n_input] what tokens add to them */
     dpi_rows cs;      /* [rows, rotations, n_rot] cosines and sines of each row's position, as the
                          kernels have them */
     dpi_q8 q8;        /* the input of a product in 8 bits, up to [rows, max_in] */

@@ -188,14 +188,18 @@ static dpi_status index_rules(dpi_vocab *v, const dpi_gguf *gguf, dpi_error *err
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_bpe_load(dpi_vocab *v, const dpi_gguf *gguf, dpi_error *err) {
+dpi_status dpi_bpe_load_merges(dpi_vocab *v, const dpi_gguf *gguf, dpi_error *err) {
     v->bpe = dpi_calloc(1, sizeof *v->bpe);
     if (!v->bpe)
         return no_memory(gguf, err);
-    load_byte_ids(v);
-    DPI_TRY(load_words(v, gguf, err));
     DPI_TRY(load_rules(v, gguf, err));
     return index_rules(v, gguf, err);
+}
+
+dpi_status dpi_bpe_load(dpi_vocab *v, const dpi_gguf *gguf, dpi_error *err) {
+    DPI_TRY(dpi_bpe_load_merges(v, gguf, err));
+    load_byte_ids(v);
+    return load_words(v, gguf, err);
 }
 
 void dpi_bpe_free(dpi_bpe *bpe) {
@@ -208,8 +212,7 @@ void dpi_bpe_free(dpi_bpe *bpe) {
     free(bpe);
 }
 
-/* The first rule that joins two tokens, -1 if none does. */
-static int32_t find_rank(const dpi_bpe *bpe, int32_t left, int32_t right) {
+int32_t dpi_bpe_rank(const dpi_bpe *bpe, int32_t left, int32_t right) {
     if (left < 0 || right < 0)
         return -1;
     uint32_t low = bpe->first[left], high = bpe->first[left + 1], end = high;
@@ -220,7 +223,10 @@ static int32_t find_rank(const dpi_bpe *bpe, int32_t left, int32_t right) {
         else
             high = mid;
     }
-    return low < end && bpe->entries[low].right == right ? bpe->entries[low].rank : -1;
+    if (low == end || bpe->entries[low].right != right)
+        return -1;
+    const int32_t rank = bpe->entries[low].rank;
+    return bpe->rules[rank].result >= 0 ? rank : -1;
 }
 
 /* ---- Encoding ------------------------------------------------------------------------------ */
@@ -276,8 +282,8 @@ static void try_pair(encoder *e, int32_t left, int32_t right) {
     if (left < 0 || right < 0)
         return;
     const dpi_bpe *bpe = e->vocab->bpe;
-    int32_t rank = find_rank(bpe, e->symbols[left].id, e->symbols[right].id);
-    if (rank >= 0 && bpe->rules[rank].result >= 0)
+    int32_t rank = dpi_bpe_rank(bpe, e->symbols[left].id, e->symbols[right].id);
+    if (rank >= 0)
         dpi_heap_push(&e->heap, (dpi_merge){dpi_merge_key((uint32_t)rank, left), right, 0});
 }
 

@@ -40,6 +40,10 @@
     .answer = "<|assistant|>\n"
 #define GEMMA                                                      \
     .user = {"<start_of_turn>user\n", "<end_of_turn>\n"}, .answer = "<start_of_turn>model\n"
+#define GEMMA4                                                     \
+    .flags = DPI_FORMAT_BOS | DPI_FORMAT_TRIM_SYSTEM | DPI_FORMAT_TRIM_USER, \
+    .system = {"<|turn>system\n", "<turn|>\n"}, .user = {"<|turn>user\n", "<turn|>\n"}
+#define GEMMA4_ANSWER "<|turn>model\n"
 #define MISTRAL_SYSTEM(space)                                      \
     .flags = DPI_FORMAT_BOS, .user = {"[INST]" space, "[/INST]"}, .answer = "", \
     .system = {"[SYSTEM_PROMPT]" space, "[/SYSTEM_PROMPT]"}
@@ -84,6 +88,8 @@ static const dpi_chat_format formats[] = {
                                          DPI_FORMAT_REFUSES_SYSTEM},
     [DPI_CHAT_GEMMA3] = {GEMMA, .flags = DPI_FORMAT_BOS | DPI_FORMAT_TRIM_USER,
                          .system = {"<start_of_turn>user\n", "\n\n"}, .joined = ""},
+    [DPI_CHAT_GEMMA4] = {GEMMA4, .answer = GEMMA4_ANSWER "<|channel>thought\n<channel|>"},
+    [DPI_CHAT_GEMMA4_E2B] = {GEMMA4, .answer = GEMMA4_ANSWER}, /* and E4B: no empty thought */
     [DPI_CHAT_PHI3_MINI] = {PHI3, .flags = DPI_FORMAT_BOS | DPI_FORMAT_DROPS_SYSTEM},
     [DPI_CHAT_PHI3_MEDIUM] = {PHI3, .flags = DPI_FORMAT_DROPS_SYSTEM},
     [DPI_CHAT_PHI3_SMALL] = {PHI3, .flags = DPI_FORMAT_BOS},
@@ -178,6 +184,8 @@ static const struct {
     {DPI_CHAT_MISTRAL_V3_TEKKEN, {"[INST]", "[/INST]"}, {"[INST] ", " [/INST]"}},
     {DPI_CHAT_GEMMA3, {"<start_of_turn>", "first_user_prefix", "| trim"}, {0}},
     {DPI_CHAT_GEMMA2, {"<start_of_turn>", "System role not supported", "trim"}, {0}},
+    {DPI_CHAT_GEMMA4, {"'<|turn>model\n'", "'<|channel>thought\n<channel|>'", "trim"}, {0}},
+    {DPI_CHAT_GEMMA4_E2B, {"'<|turn>model\n'", "trim"}, {0}},
     {DPI_CHAT_GRANITE33, {"<|start_of_role|>", "Knowledge Cutoff Date: April 2024. Today's Date: ",
                           ". You are Granite, developed by IBM."}, {0}},
     {DPI_CHAT_GRANITE40, {"<|start_of_role|>", "Please ensure responses are professional, "
@@ -209,7 +217,7 @@ static const struct {
     {DPI_CHAT_LLAMA2, "<<SYS>>"},           {DPI_CHAT_MISTRAL_V3, "[INST]"},
     {DPI_CHAT_GEMMA3, "<start_of_turn>"},   {DPI_CHAT_GRANITE, "<|start_of_role|>"},
     {DPI_CHAT_DEEPSEEK, "<｜User｜>"},      {DPI_CHAT_PHI35, "<|end|>"},
-    {DPI_CHAT_OLMO2, "<|user|>"},
+    {DPI_CHAT_OLMO2, "<|user|>"},           {DPI_CHAT_GEMMA4, "<|turn>"},
 };
 
 /* Bytes of `part` at a place of a template, where \n is a line end too; 0 if it is not there. */

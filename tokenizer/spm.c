@@ -1,4 +1,5 @@
-/* spm.c - SentencePiece BPE: characters are merged, best score first, into tokens. */
+/* spm.c - SentencePiece BPE: characters are merged, best score first, into tokens. In Gemma 4 the
+ * file lists the merges, and the earliest of them is first. */
 #include "tokenizer/vocab.h"
 
 #include "base/mem.h"
@@ -30,6 +31,11 @@ dpi_status dpi_spm_load(dpi_vocab *v, const dpi_gguf *gguf, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+dpi_status dpi_spm_load_merges(dpi_vocab *v, const dpi_gguf *gguf, dpi_error *err) {
+    DPI_TRY(dpi_spm_load(v, gguf, err));
+    return dpi_bpe_load_merges(v, gguf, err);
+}
+
 /* ---- Encoding ------------------------------------------------------------------------------ */
 
 /* A stretch of the text that will be one token. Neighbours touch. */
@@ -37,6 +43,7 @@ typedef struct symbol {
     int32_t prev, next; /* indices, -1 at the ends */
     uint32_t start;
     uint32_t n_bytes; /* 0: merged into its left neighbour */
+    int32_t id;       /* -1: no token */
 } symbol;
 
 typedef struct merger {
@@ -63,16 +70,27 @@ static uint32_t priority_of(float score) {
     return bits & 0x80000000u ? bits : ~bits & 0x7fffffffu;
 }
 
+/* Whether two neighbours may be merged, and how soon. */
+static bool may_merge(const merger *m, const symbol *a, const symbol *b, uint32_t *priority) {
+    const dpi_vocab *v = m->vocab;
+    if (v->bpe) {
+        const int32_t rank = dpi_bpe_rank(v->bpe, a->id, b->id);
+        *priority = (uint32_t)rank;
+        return rank >= 0;
+    }
+    const int32_t id = dpi_vocab_find_plain(v, m->text + a->start, a->n_bytes + b->n_bytes);
+    *priority = id >= 0 ? priority_of(v->tokens[id].score) : 0;
+    return id >= 0;
+}
+
 static void try_pair(merger *m, int32_t left, int32_t right) {
     if (left < 0 || right < 0)
         return;
     const symbol *a = &m->symbols[left], *b = &m->symbols[right];
-    uint32_t n_bytes = a->n_bytes + b->n_bytes;
-    int32_t id = dpi_vocab_find_plain(m->vocab, m->text + a->start, n_bytes);
-    if (id < 0)
-        return;
-    uint32_t priority = priority_of(m->vocab->tokens[id].score);
-    dpi_heap_push(&m->heap, (dpi_merge){dpi_merge_key(priority, left), right, n_bytes});
+    uint32_t priority;
+    if (may_merge(m, a, b, &priority))
+        dpi_heap_push(&m->heap, (dpi_merge){dpi_merge_key(priority, left), right,
+                                            a->n_bytes + b->n_bytes});
 }
 
 static void merge_all(merger *m) {
@@ -85,6 +103,7 @@ static void merge_all(merger *m) {
         if (a->n_bytes == 0 || b->n_bytes == 0 || a->n_bytes + b->n_bytes != best.n_bytes)
             continue;
         a->n_bytes = best.n_bytes;
+        a->id = dpi_vocab_find_plain(m->vocab, m->text + a->start, a->n_bytes);
         b->n_bytes = 0;
         a->next = b->next;
         if (b->next >= 0)
@@ -99,7 +118,7 @@ static void emit_all(const merger *m, dpi_tokens *out) {
     for (int32_t i = 0; i >= 0; i = m->symbols[i].next) {
         const char *text = m->text + m->symbols[i].start;
         uint32_t n_bytes = m->symbols[i].n_bytes;
-        int32_t id = dpi_vocab_find_plain(vocab, text, n_bytes);
+        int32_t id = m->symbols[i].id;
         if (id >= 0)
             dpi_tokens_push(out, id);
         else if (!vocab->byte_fallback)
@@ -147,7 +166,8 @@ static dpi_status prepare(merger *m, const char *text, size_t n_bytes, bool pref
         if (length > n - i)
             length = n - i;
         int32_t k = m->n_symbols++;
-        m->symbols[k] = (symbol){k - 1, k + 1 < n_symbols ? k + 1 : -1, i, length};
+        m->symbols[k] = (symbol){k - 1, k + 1 < n_symbols ? k + 1 : -1, i, length,
+                                 dpi_vocab_find_plain(m->vocab, m->text + i, length)};
         i += length;
     }
     return DPI_STATUS_OK;

@@ -15,6 +15,8 @@
 static const dpi_vocab_kind kinds[] = {
     {.model = "llama", .bos = 1, .eos = 2, .unk = 0, .add_bos = true, .add_space_prefix = true,
      .space_mark = true, .needs_scores = true, .load = dpi_spm_load, .encode = dpi_spm_encode},
+    {.model = "gemma4", .bos = 2, .eos = 1, .unk = 3, .add_bos = true, .space_mark = true,
+     .load = dpi_spm_load_merges, .encode = dpi_spm_encode},
     {.model = "gpt2", .bos = -1, .eos = -1, .unk = -1, .byte_level = true, .load = dpi_bpe_load,
      .encode = dpi_bpe_encode},
 };
@@ -24,7 +26,7 @@ enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
  * their type. */
 static const char *const end_texts[] = {
     "<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end_of_text|>",
-    "<|endoftext|>", "<|end|>", "<end_of_turn>", "<eos>",
+    "<|endoftext|>", "<|end|>", "<end_of_turn>", "<eos>", "<turn|>",
     "<｜end▁of▁sentence｜>",
 };
 enum { N_END_TEXTS = sizeof end_texts / sizeof end_texts[0] };
@@ -195,8 +197,8 @@ static dpi_status load_kind(loader *l) {
     char name[32];
     dpi_str_printable(model, name, sizeof name);
     return dpi_fail_at(l->err, DPI_STATUS_UNSUPPORTED, dpi_gguf_find(l->gguf, key)->offset,
-                       "%s: %s is \"%s\", which is not supported; must be \"llama\" (SPM) "
-                       "or \"gpt2\" (BPE)", l->file, key, name);
+                       "%s: %s is \"%s\", which is not supported; must be \"llama\" or "
+                       "\"gemma4\" (SPM), or \"gpt2\" (BPE)", l->file, key, name);
 }
 
 static dpi_status load_texts(loader *l) {
@@ -344,12 +346,16 @@ static void mark(dpi_vocab *v, int32_t id, dpi_token_type type, bool is_eog) {
     t->is_eog = t->is_eog || is_eog;
 }
 
-/* <|name|>: converters have given such tokens every type, and a document must not forge one. */
+/* <|name|>, in Gemma 4 <|name> and <name|>: converters have given such tokens every type, and a
+ * document must not forge one. */
 static bool looks_special(const dpi_token *t) {
-    if (t->n_bytes < 5 || memcmp(t->text, "<|", 2) != 0 ||
-        memcmp(t->text + t->n_bytes - 2, "|>", 2) != 0)
+    if (t->n_bytes < 4 || t->text[0] != '<' || t->text[t->n_bytes - 1] != '>')
         return false;
-    for (uint32_t i = 2; i < t->n_bytes - 2; i++) {
+    const uint32_t begin = t->text[1] == '|' ? 2 : 1;
+    const uint32_t end = t->n_bytes - (t->text[t->n_bytes - 2] == '|' ? 2 : 1);
+    if (begin >= end || end - begin + 2 == t->n_bytes)
+        return false;
+    for (uint32_t i = begin; i < end; i++) {
         char c = t->text[i];
         if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
               c == '_'))

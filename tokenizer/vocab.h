@@ -62,7 +62,7 @@ typedef struct dpi_vocab_kind {
                          dpi_tokens *out, dpi_error *err);
 } dpi_vocab_kind;
 
-/* What byte-level BPE needs beyond the tokens. */
+/* What models whose file lists merges need beyond the tokens. */
 typedef struct dpi_bpe dpi_bpe;
 
 /* A row of the index from text to id. */
@@ -88,7 +88,7 @@ struct dpi_vocab {
     int32_t n_user_defined;
     int32_t byte_ids[256]; /* -1 if there is none */
     bool byte_fallback;    /* SPM: all of them are there */
-    dpi_bpe *bpe;          /* NULL in other models */
+    dpi_bpe *bpe;          /* NULL where the file lists no merges */
     int32_t bos, eos, unk; /* -1 if none */
     bool add_bos, add_space_prefix;
     int32_t chat, nearest; /* as dpi_chat_recognise says, NONE without a template */
@@ -126,12 +126,17 @@ dpi_status dpi_vocab_encode_plain(const dpi_vocab *vocab, const char *text, size
 /* Sets the count; LIMIT if not all ids were stored. */
 dpi_status dpi_tokens_finish(const dpi_tokens *out, size_t *n_tokens, dpi_error *err);
 
-/* spm.c */
+/* spm.c; _merges: by those of the file in place of scores. */
 dpi_status dpi_spm_load(dpi_vocab *vocab, const dpi_gguf *gguf, dpi_error *err);
+dpi_status dpi_spm_load_merges(dpi_vocab *vocab, const dpi_gguf *gguf, dpi_error *err);
 dpi_status dpi_spm_encode(const dpi_vocab *vocab, const char *text, size_t n_bytes, bool prefix,
                           dpi_tokens *out, dpi_error *err);
 
-/* bpe.c */
+/* bpe.c; _merges: them alone. */
+dpi_status dpi_bpe_load_merges(dpi_vocab *vocab, const dpi_gguf *gguf, dpi_error *err);
+/* The place in the file of the first merge that joins two tokens to one that text may become; -1:
+ * there is none, or a token is -1. */
+int32_t dpi_bpe_rank(const dpi_bpe *bpe, int32_t left, int32_t right);
 dpi_status dpi_bpe_load(dpi_vocab *vocab, const dpi_gguf *gguf, dpi_error *err);
 void dpi_bpe_free(dpi_bpe *bpe); /* NULL is allowed */
 dpi_status dpi_bpe_encode(const dpi_vocab *vocab, const char *text, size_t n_bytes, bool prefix,

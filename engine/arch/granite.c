@@ -19,14 +19,12 @@ static dpi_status scale(const dpi_gguf *gguf, dpi_config *c, const char *key, fl
 
 static dpi_status read(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
     double divisor = 0;
-    bool found = false, rotates = true;
+    bool rotates = true;
     DPI_TRY(scale(gguf, c, "embedding_scale", &c->embedding_scale, err));
     DPI_TRY(scale(gguf, c, "residual_scale", &c->residual_scale, err));
     DPI_TRY(scale(gguf, c, "attention.scale", &c->attention_scale, err));
-    DPI_TRY(dpi_config_number(gguf, c, "logit_scale", 1e-6, 1e6, &divisor, &found, err));
-    if (!found)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: key granite.logit_scale is missing",
-                        dpi_gguf_name(gguf));
+    DPI_TRY(dpi_config_demand(gguf, c, "logit_scale", err));
+    DPI_TRY(dpi_config_number(gguf, c, "logit_scale", 1e-6, 1e6, &divisor, NULL, err));
     c->logit_scale = (float)(1 / divisor);
     DPI_TRY(dpi_gguf_get_bool(gguf, "granite.rope.scaling.finetuned", &rotates, NULL, err));
     c->still_period = rotates ? 0 : 1;

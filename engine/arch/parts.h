@@ -6,10 +6,15 @@
 
 #define DPI_AT(member) offsetof(dpi_layer, member)
 #define DPI_MATRIX(name, in, out, member, place) DPI_PART(name, name, in, out, member, place)
+#define DPI_NORM(name, in, member) DPI_NORM_OF(0, name, in, member)
+/* Those that may be one tensor of the file, `joined`. */
 #define DPI_PART(name, joined, in, out, member, place)                                             \
-    {name, joined, DPI_EXTENT_##in, DPI_EXTENT_##out, DPI_AT(member), place, false, false}
-#define DPI_NORM(name, in, member)                                                                 \
-    {name, NULL, DPI_EXTENT_##in, DPI_EXTENT_NONE, DPI_AT(member), 0, true, false}
+    {name, joined, DPI_EXTENT_##in, DPI_EXTENT_##out, DPI_AT(member), place, false, false, 0}
+/* Those of layers that have some parts. */
+#define DPI_MATRIX_OF(parts, name, in, out, member, place)                                         \
+    {name, name, DPI_EXTENT_##in, DPI_EXTENT_##out, DPI_AT(member), place, false, false, parts}
+#define DPI_NORM_OF(parts, name, in, member)                                                       \
+    {name, NULL, DPI_EXTENT_##in, DPI_EXTENT_NONE, DPI_AT(member), 0, true, false, parts}
 
 #define DPI_ATTN_NORM DPI_NORM("attn_norm", EMBD, attn_norm)
 #define DPI_FFN_NORM DPI_NORM("ffn_norm", EMBD, ffn_norm)

@@ -70,8 +70,8 @@ DPI_API void dpi_model_options_init(dpi_model_options *options);
 DPI_API void dpi_model_info_init(dpi_model_info *info);
 
 /* Opens a GGUF v2 or v3 file of a dense model whose general.architecture is llama, qwen2, qwen3,
- * qwen35, gemma2, gemma3, phi3, smollm3, granite, olmo2, mistral3 or vaultgemma. `options` may be
- * NULL for the defaults.
+ * qwen35, gemma2, gemma3, gemma4, phi3, smollm3, granite, olmo2, mistral3 or vaultgemma. `options`
+ * may be NULL for the defaults.
  * On success *model belongs to the caller, who closes it after every session on it. A mapped
  * file must not be truncated while the model is open (SIGBUS): use_mmap = 0 avoids that.
  * Errors: IO, FORMAT (with offset), UNSUPPORTED (a type or architecture, by name), MEMORY;

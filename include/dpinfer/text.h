@@ -61,7 +61,8 @@ DPI_API void dpi_decoder_free(dpi_decoder *decoder);
     X(PHI3_SMALL, "phi3-small") X(PHI35, "phi3.5") X(PHI4, "phi4")                    \
     X(PHI4_MINI, "phi4-mini") X(GRANITE, "granite") X(GRANITE33, "granite3.3")        \
     X(GRANITE40, "granite4.0") X(OLMO2, "olmo2") X(DEEPSEEK, "deepseek")              \
-    X(DEEPSEEK_R1, "deepseek-r1") X(DEEPSEEK_R1_CLOSED, "deepseek-r1-closed")
+    X(DEEPSEEK_R1, "deepseek-r1") X(DEEPSEEK_R1_CLOSED, "deepseek-r1-closed")         \
+    X(GEMMA4, "gemma4") X(GEMMA4_E2B, "gemma4-e2b")
 #define DPI_CHAT_VALUE_(value, name) DPI_CHAT_##value,
 #define DPI_CHAT_NAME_(value, name) "|" name
 typedef enum dpi_chat {

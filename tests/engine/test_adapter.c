@@ -275,7 +275,8 @@ TEST(test_architectures) {
     static const char *const files[] = {"arch/qwen2-A",   "arch/qwen3-A",   "arch/gemma3-A",
                                         "arch/gemma2-A",  "arch/phi3-A",    "arch/smollm3-A",
                                         "arch/granite-A", "arch/olmo3-A",   "arch/mistral3-A",
-                                        "arch/vaultgemma-A", "arch/qwen35-A"};
+                                        "arch/vaultgemma-A", "arch/qwen35-A",  "arch/gemma4-A",
+                                        "arch/gemma4-e2b-A"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char base[400];
         snprintf(base, sizeof base, "%s.gguf", files[i]);
@@ -331,6 +332,24 @@ TEST(test_other_architecture) {
     require_data("arch/qwen3-A.gguf");
     write_adapter_of(data_path("arch/qwen3-A.gguf"));
     assert_refused_file(DPI_STATUS_UNSUPPORTED, "is 'qwen3', that of the model is 'llama'");
+}
+
+/* A layer that reads the keys of another one has no matrix for them. */
+TEST(test_refused_of_layer) {
+    static const float x[64 * RANK];
+    gguf_build b;
+    size_t n_bytes;
+    dpi_model *model = NULL;
+    require_data("arch/gemma4-e2b-A.gguf");
+    char *image = read_file(data_path("arch/gemma4-e2b-A.gguf"), &n_bytes);
+    begin_adapter(&b, "adapter", "lora", 1, "gemma4");
+    add_part(&b, "blk.3.attn_k.weight", "a", 64, RANK, x);
+    end_adapter(&b, path);
+    assert_error(try_adapter(image, n_bytes, 1, &model, ERR), UNSUPPORTED,
+                 "blk.3.attn_k.weight.lora_a: an adapter may be of attn_q, attn_k, attn_v, "
+                 "attn_output, ffn_gate, ffn_up, ffn_down, inp_gate, proj, of layers 0..4 that "
+                 "have it");
+    free(image);
 }
 
 TEST(test_refused) {

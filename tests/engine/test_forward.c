@@ -1,5 +1,7 @@
 /* Logits against references: llama.cpp's (golden data) and a double-precision oracle over models of
  * many shapes, through prompts and through steps. */
+#include <math.h>
+
 #include "tests/engine/engine_support.h"
 
 /* Logits [n, n_vocab] after each token: the first n_prompt as a prompt, the others by steps. */
@@ -174,7 +176,7 @@ TEST(test_golden_files) {
         "arch/olmo2-A",         "arch/olmo3-A",         "arch/phi3-A",
         "arch/phi3-longrope-A", "arch/phi3-Q-Q4_K_M",   "arch/phi3-Q-Q8_0",
         "arch/mistral3-A",      "arch/vaultgemma-A",    "arch/qwen35-A",
-        "arch/qwen35-Q-Q4_K_M",
+        "arch/qwen35-Q-Q4_K_M", "arch/gemma4-A",        "arch/gemma4-e2b-A",
     };
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         check_file(paths[i], "");
@@ -214,15 +216,11 @@ TEST(test_window) {
     int32_t tokens[N_TEXT];
     uint64_t seed = 3;
     size_t n_bytes;
-    dpi_gguf *gguf;
     dpi_model *model = NULL;
     require_data("arch/phi3-Q-Q8_0.gguf");
-    char *image = read_file(data_path("arch/phi3-Q-Q8_0.gguf"), &n_bytes);
-    assert_ok(dpi_gguf_open_buffer(image, n_bytes, &gguf, ERR));
-    const dpi_gguf_kv *window = dpi_gguf_find(gguf, "phi3.attention.sliding_window");
-    assert_int_equal(dpi_gguf_item_i32(window, 0), 0);
-    memcpy(image + ((const char *)window->data - image), &(uint32_t){WINDOW}, sizeof(uint32_t));
-    dpi_gguf_close(gguf);
+    static const char none[] = "phi3.attention.sliding_window\4\0\0\0\0";
+    static const char some[] = "phi3.attention.sliding_window\4\0\0\0\20"; /* WINDOW */
+    char *image = patched_file("arch/phi3-Q-Q8_0.gguf", none, some, sizeof none - 1, &n_bytes);
     assert_ok(dpi_model_open_buffer(image, n_bytes, NULL, &model, ERR));
     random_tokens(tokens, N_TEXT, model->n_vocab, &seed);
     const size_t n_vocab = (size_t)model->n_vocab;
@@ -236,6 +234,56 @@ TEST(test_window) {
                 fail_msg("prompt of %d, the last %d tokens: NMSE %.3g", n_prompt, n, error);
             free(all), free(last);
         }
+    dpi_model_close(model);
+    free(image);
+}
+
+/* Windows, and caches that layers share, over several blocks: the first logits after 200 tokens, of
+ * a pass in double precision that was written from data/arch/README.md and read the file alone. */
+TEST(test_gemma4_blocks) {
+    enum { N_TEXT = 200, N_SEEN = 6 };
+    static const struct {
+        const char *path;
+        float logits[N_SEEN];
+    } cases[] = {
+        {"arch/gemma4-A.gguf",
+         {4.2530985f, -6.5398837f, 2.7528976f, 1.7442976f, -5.5810311f, .3446580f}},
+        {"arch/gemma4-e2b-A.gguf",
+         {-1.7470103f, -1.3753014f, 2.3577639f, .0757682f, 4.3435537f, 1.9559797f}},
+    };
+    int32_t tokens[N_TEXT] = {1};
+    for (int32_t i = 1; i < N_TEXT; i++)
+        tokens[i] = (7 * i * i + 3 * i) % 509 + 3;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        require_data(cases[i].path);
+        dpi_model *model = open_shared(cases[i].path);
+        for (int32_t n_prompt = 1; n_prompt <= N_TEXT; n_prompt += N_TEXT - 1) {
+            float *all = run(model, tokens, N_TEXT, n_prompt, 1, DPI_PREFILL_AUTO);
+            const float *last = all + (size_t)(N_TEXT - 1) * (size_t)model->n_vocab;
+            assert_true(nmse(last, cases[i].logits, N_SEEN) < 1e-11);
+            free(all);
+        }
+        dpi_model_close(model);
+    }
+}
+
+/* Without the key of a cap of logits there is none: the cap of the file makes the golden logits of
+ * those of the file without. */
+TEST(test_no_cap) {
+    int32_t tokens[N];
+    size_t n_bytes;
+    dpi_model *model = NULL;
+    require_data("arch/gemma4-A.gguf");
+    char *image = patched_file("arch/gemma4-A.gguf", "gemma4.final_logit", "author.final_logit", 18,
+                               &n_bytes);
+    assert_ok(dpi_model_open_buffer(image, n_bytes, NULL, &model, ERR));
+    assert_int_equal(read_tokens("arch/gemma4-A.tokens", tokens, N), N);
+    float *golden = read_floats("arch/gemma4-A", "exact", N_LOGITS);
+    float *logits = run(model, tokens, N, N, 1, DPI_PREFILL_AUTO);
+    for (int32_t i = 0; i < N_LOGITS; i++)
+        logits[i] = (float)(12 * tanh((double)logits[i] / 12));
+    assert_true(nmse(logits, golden, N_LOGITS) < 1e-11);
+    free(golden), free(logits);
     dpi_model_close(model);
     free(image);
 }

@@ -139,7 +139,6 @@ TEST(test_missing_architectures) {
     static const char *const cases[][2] = {
         {"qwen3moe", "mixtures of experts"},
         {"bert", "encoders"},
-        {"gemma4", "layers that differ in their heads"},
         {"qwen3next", "layers with a recurrent state"},
         {"qwen2vl", "pictures"},
     };
@@ -282,6 +281,9 @@ TEST(test_unknown) {
         {NULL, "blk.0.attn_q.weight", false, "arch/qwen35-A"}, /* of another kind of layer */
         {NULL, "blk.3.ssm_a", false, "arch/qwen35-A"},
         {NULL, "blk.4.nextn.eh_proj.weight", false, "arch/qwen35-A"},
+        {"gemma4.attn_logit_softcapping", NULL, false, "arch/gemma4-A"},
+        {NULL, "blk.0.inp_gate.weight", false, "arch/gemma4-A"},
+        {NULL, "blk.3.attn_k_norm.weight", false, "arch/gemma4-e2b-A"}, /* reads another's keys */
     };
     char dir[256];
     dpi_write_options options;
@@ -474,6 +476,50 @@ TEST(test_keys_of_architectures) {
     check_arch_key("olmo2", "", "tensor output.weight is missing", NULL);
     check_arch_key("phi3", "", "tensor blk.0.attn_qkv.weight is missing", NULL);
     check_arch_key("qwen3", "", "tensor blk.0.attn_q_norm.weight is missing", NULL);
+}
+
+/* Golden files with one place changed: a key or a tensor under another name, another value. */
+TEST(test_gemma4) {
+#define CASE(file, from, to, message) {"arch/" file ".gguf", from, to, sizeof from - 1, message}
+#define U32(n) "\4\0\0\0" n "\0\0\0"
+    static const struct {
+        const char *file, *from, *to;
+        size_t n;
+        const char *message;
+    } cases[] = {
+        CASE("gemma4-A", "gemma4.attention.sliding_window", "author.attention.sliding_window",
+             "key gemma4.attention.sliding_window is missing"),
+        CASE("gemma4-A", "gemma4.attention.sliding_window_p", "author.attention.sliding_window_p",
+             "key gemma4.attention.sliding_window_pattern is missing"),
+        CASE("gemma4-A", "gemma4.embedding_length_per", "author.embedding_length_per",
+             "key gemma4.embedding_length_per_layer_input is missing"),
+        CASE("gemma4-A", "rope_freqs", "rope_other", "tensor rope_freqs.weight is missing"),
+        CASE("gemma4-A", "blk.0.attn_v", "blk.0.other_", "tensor blk.0.attn_v.weight is missing"),
+        CASE("gemma4-A", "gemma4.attention.value_length" U32("\100"),
+             "gemma4.attention.value_length" U32("\40"), "key_length is 64, value_length 32"),
+        CASE("gemma4-A", "dimension_count_swa" U32("\40"), "dimension_count_swa" U32("\37"),
+             "gemma4.rope.dimension_count_swa is 31, must be even"),
+        CASE("gemma4-e2b-A", "per_layer_token_embd", "other_layer_to_embd_",
+             "tensor per_layer_token_embd.weight is missing"),
+        CASE("gemma4-e2b-A", "per_layer_proj_norm", "other_layer_pr_norm",
+             "tensor per_layer_proj_norm.weight is missing"),
+        CASE("gemma4-e2b-A", "blk.4.proj", "blk.4.othr", "tensor blk.4.proj.weight is missing"),
+        CASE("gemma4-e2b-A", "shared_kv_layers" U32("\2"), "shared_kv_layers" U32("\1"),
+             "tensor blk.3.attn_k.weight is missing"),
+        CASE("gemma4-e2b-A", "shared_kv_layers" U32("\2"), "shared_kv_layers" U32("\3"),
+             "there must be a layer without a window, with 1 KV heads, for layer 2"),
+        CASE("gemma4-e2b-A", "shared_kv_layers" U32("\2"), "shared_kv_layers" U32("\5"),
+             "shared_kv_layers"),
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t n_bytes;
+        dpi_model *model = NULL;
+        require_data(cases[i].file);
+        char *image = patched_file(cases[i].file, cases[i].from, cases[i].to, cases[i].n, &n_bytes);
+        assert_status(dpi_model_open_buffer(image, n_bytes, NULL, &model, ERR), DPI_STATUS_FORMAT,
+                      cases[i].message);
+        free(image);
+    }
 }
 
 TEST(test_check_weights) {

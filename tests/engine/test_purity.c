@@ -316,7 +316,8 @@ TEST(test_purity_architectures) {
         "arch/gemma3-Q-Q4_K_M.gguf", "arch/gemma2-A.gguf",   "arch/olmo3-A.gguf",
         "arch/phi3-Q-Q8_0.gguf",     "arch/smollm3-A.gguf",  "arch/granite-A.gguf",
         "arch/qwen3-Q-Q4_K_M.gguf",  "arch/mistral3-A.gguf", "arch/vaultgemma-A.gguf",
-        "arch/qwen35-A.gguf",        "arch/qwen35-Q-Q4_K_M.gguf"};
+        "arch/qwen35-A.gguf",        "arch/qwen35-Q-Q4_K_M.gguf", "arch/gemma4-A.gguf",
+        "arch/gemma4-e2b-A.gguf"};
     const tiny_spec spec = {.n_vocab = 512};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         require_data(files[i]); /* before a file is chosen, which the next test would have */

@@ -87,6 +87,9 @@ static const struct {
     {DPI_CHAT_PHI3_MEDIUM, "{{'<|user|>' + '\n' + message['content'] + '<|end|>' + '\n' + "
                        "'<|assistant|>' + '\n'}}{{ eos_token }}"},
     {DPI_CHAT_PHI4, "{{'<|im_start|>user<|im_sep|>' + message['content']}}"},
+    {DPI_CHAT_GEMMA4, "{{- '<|turn>' + role + '\\n' -}}{{- message['content'] | trim -}}"
+                      "{{- '<|turn>model\\n' -}}{{- '<|channel>thought\\n<channel|>' -}}"},
+    {DPI_CHAT_GEMMA4_E2B, "{{- message['content'] | trim -}}{{- '<|turn>model\\n' -}}"},
     {DPI_CHAT_UNKNOWN, "<|im_start|>{{message['role']}}<end_of_utterance>"},
     {DPI_CHAT_UNKNOWN, "<start_of_turn>user"},
     {DPI_CHAT_UNKNOWN, "{{ '<|im_start|>system\\nYou are Hermes.<|im_end|>\\n' }}"},
@@ -118,6 +121,7 @@ TEST(says_what_a_template_looks_like) {
         {"default_system_message [SYSTEM_PROMPT][INST][/INST]", DPI_CHAT_MISTRAL_V7_TEKKEN},
         {"[INST] <<SYS>>", DPI_CHAT_LLAMA2},
         {"<start_of_turn>user", DPI_CHAT_GEMMA3},
+        {"<|turn>user", DPI_CHAT_GEMMA4},
         {"<|user|>{{ message }}<|end|>", DPI_CHAT_PHI35},
         {"<|user|>", DPI_CHAT_OLMO2},
         {"{{ message }}", DPI_CHAT_NONE},
@@ -290,6 +294,26 @@ TEST(renders_llama3) {
     dpi_vocab_free(vocab);
 }
 
+/* As the model card of Gemma 4 has turns. Of whatever type the file has a marker, no document
+ * writes it. */
+TEST(renders_gemma4) {
+    static const char *const specials[] = {"<|turn>", "<turn|>", "<|channel>", "<channel|>"};
+    enum { BEGIN = SPACE + 1, END, CHANNEL, CHANNEL_END };
+    dpi_vocab *vocab = load_bytes(specials, 4, "| trim '<|turn>model\n' "
+                                               "'<|channel>thought\n<channel|>'");
+    assert_parts(vocab, DPI_CHAT_AUTO, NULL, " Hi <turn|>\n", S(1), S(BEGIN),
+                 T("user\nHi <turn|>"), S(END), T("\n"), S(BEGIN), T("model\n"), S(CHANNEL),
+                 T("thought\n"), S(CHANNEL_END));
+    assert_parts(vocab, DPI_CHAT_GEMMA4_E2B, " Be brief.\n", "Hi", S(1), S(BEGIN),
+                 T("system\nBe brief."), S(END), T("\n"), S(BEGIN), T("user\nHi"), S(END), T("\n"),
+                 S(BEGIN), T("model\n"));
+    for (int32_t id = BEGIN; id <= CHANNEL_END; id++) {
+        assert_int_equal(dpi_vocab_is_control(vocab, id), 1);
+        assert_int_equal(dpi_vocab_is_eog(vocab, id), id == END);
+    }
+    dpi_vocab_free(vocab);
+}
+
 /* v0.1 and v0.2: <s>[INST] Hi [/INST], in words. */
 TEST(renders_mistral_in_words) {
     dpi_vocab *vocab = load_bytes(NULL, 0, "{{ '[INST] ' + message['content'] + ' [/INST]' }}");
@@ -323,7 +347,7 @@ TEST(renders_zephyr_with_marker_tokens) {
 
 TEST(refuses_what_it_cannot_render) {
     static const char *const specials[] = {"<|im_start|>"};
-    static const int32_t bad[] = {DPI_CHAT_UNKNOWN, 42, 1000};
+    static const int32_t bad[] = {DPI_CHAT_UNKNOWN, 100, 1000};
     dpi_vocab *vocab = load_bytes(specials, 1, "a template that is not known");
     int32_t ids[64];
     size_t n = 99;

@@ -5,6 +5,7 @@
 
 #include "tests/support/failing.h"
 #include "tests/support/vocab_build.h"
+#include "tokenizer/vocab.h"
 
 /* ---- Golden data ---------------------------------------------------------------------------- */
 
@@ -69,6 +70,82 @@ TEST(encodes_as_hugging_face_does) {
             check_differing(vocab, file[0]);
         dpi_vocab_free(vocab);
     }
+}
+
+/* ---- Merges in place of scores --------------------------------------------------------------- */
+
+static bool is_normal(const dpi_vocab *v, const char *text, size_t n_bytes) {
+    const int32_t id = dpi_vocab_find(v, text, n_bytes);
+    return id >= 0 && v->tokens[id].type == NORMAL;
+}
+
+static size_t begin_strings(gguf_build *b, const char *key, uint64_t n) {
+    build_key(b, key, DPI_GGUF_ARRAY);
+    build_put_u32(b, DPI_GGUF_STRING);
+    return build_put_u64(b, n);
+}
+
+/* As transformers makes them of a vocabulary whose scores fall with ids: those that give the first
+ * token before others, and of one token those with the longest left part. */
+static void build_merges(gguf_build *b, const dpi_vocab *v) {
+    const size_t count = begin_strings(b, "tokenizer.ggml.merges", 0);
+    uint64_t n = 0;
+    for (const dpi_token *t = v->tokens; t < v->tokens + v->n_tokens; t++)
+        for (uint32_t left = t->type == NORMAL ? t->n_bytes : 0; left-- > 1;) {
+            char merge[1024];
+            if (!is_normal(v, t->text, left) || !is_normal(v, t->text + left, t->n_bytes - left))
+                continue;
+            snprintf(merge, sizeof merge, "%.*s %.*s", (int)left, t->text,
+                     (int)(t->n_bytes - left), t->text + left);
+            build_put_string(b, merge, t->n_bytes + 1);
+            n++;
+        }
+    build_poke_u64(b, count, n);
+}
+
+/* The vocabulary of Gemma 3 in the form of Gemma 4: Hugging Face's ids of these strings. */
+TEST(encodes_by_merges) {
+    const char *const file = "tokenizer/vocab-gemma3.gguf";
+    dpi_vocab *scored = load_file(file), *merged = NULL;
+    dpi_gguf *gguf;
+    gguf_build b;
+    assert_ok(dpi_gguf_open(data_path(file), true, &gguf, ERR));
+    const dpi_gguf_kv *tokens = dpi_gguf_find(gguf, "tokenizer.ggml.tokens");
+    const dpi_gguf_kv *types = dpi_gguf_find(gguf, "tokenizer.ggml.token_type");
+    build_begin(&b);
+    build_string(&b, "tokenizer.ggml.model", "gemma4");
+    begin_strings(&b, tokens->key, tokens->n_items);
+    build_put(&b, tokens->data, tokens->n_bytes);
+    build_array(&b, types->key, DPI_GGUF_I32, types->data, types->n_items, sizeof(int32_t));
+    build_merges(&b, scored);
+    merged = accepted(&b);
+    check_golden(merged, "tokenizer/many-gemma3.strings", "", 1, "tokenizer/many-gemma3.tokens",
+                 1500, false);
+    check_differing(merged, "tokenizer/many-gemma3.differ.jsonl");
+    assert_ids_bos(merged, "", 2);
+    dpi_gguf_close(gguf);
+    dpi_vocab_free(scored), dpi_vocab_free(merged);
+}
+
+/* A pair without a merge stays two tokens, and the earliest merge is first. */
+TEST(merges_in_order) {
+    static const char *const merges[] = {"b c", "a b", MARK " a"};
+    static pieces s;
+    dpi_vocab *vocab;
+    begin_pieces(&s, true);
+    for (const char *const *p = (const char *const[]){"a", "b", "c", MARK, "ab", "bc", MARK "a",
+                                                      "abc", "ca", NULL}; *p; p++)
+        add(&s, *p, 0, NORMAL);
+    LOAD(vocab, build_tokens(&b, &s, "gemma4", false),
+         build_strings(&b, "tokenizer.ggml.merges", merges, 3));
+    enum { A = FIRST_EXTRA, B, C, SPACE, AB, BC, SPACE_A };
+    assert_ids(vocab, "abc", A, BC);
+    assert_ids(vocab, "cab a", C, AB, SPACE_A);
+    assert_ids(vocab, " \xc3\xa9", SPACE, FIRST_BYTE + 0xc3, FIRST_BYTE + 0xa9);
+    check_round_trip(vocab, " abc  a\n\xc3\xa9", 11);
+    dpi_vocab_free(vocab);
+    REFUSED(FORMAT, "tokenizer.ggml.merges is missing", false,
+            build_tokens(&b, &s, "gemma4", false));
 }
 
 TEST(encodes_the_story_prompt) {

@@ -211,4 +211,15 @@ from_records -t 2 --parallel 3; expect_same texts alone
 fails 2 finetune "$recurrent" "$refs" --epsilon 8 --units 16 -o x.gguf
 expect_err "architecture 'qwen35'"
 
+# Gemma 4, whose layers differ in what they have: from records to texts, and in smaller types.
+for name in gemma4-A gemma4-e2b-A; do
+    file=$data/arch/$name
+    works run "$file.gguf" "$refs" --rho 1 -B 3 -n 4 --public-prompt x
+    works quantize "$file.gguf" "$name.gguf" Q4_K_M -q
+    works logits "$name.gguf" --tokens "$file.tokens" -o "$name.f32"
+    near_golden "$name.f32" "$file.exact.f32" .03
+    refuse 2 "architecture 'gemma4'" finetune "$file.gguf" "$refs" --units 16 \
+        --epsilon 3 --delta 1e-5 -o adapter.gguf
+done
+
 finish
