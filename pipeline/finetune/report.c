@@ -235,7 +235,12 @@ static dpi_status read_texts(const json_t *recorded, const char *output, json_t 
         return fail_key("texts.form", err);
     if (!json_is_integer(sum) || json_integer_value(sum) < 0)
         return fail_key("texts.bytes", err);
-    *texts = json_deep_copy(recorded);
+    *texts = json_pack("{s:O, s:O, s:O, s:O, s:O, s:O, s:O}", "number", count, "form",
+                       json_object_get(recorded, "form"), "bytes", sum, "temp",
+                       json_object_get(recorded, "temp"), "top_p",
+                       json_object_get(recorded, "top_p"), "min_p",
+                       json_object_get(recorded, "min_p"), "output",
+                       json_object_get(recorded, "output"));
     if (!*texts)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
     dpi_status status = output ? dpi_hash_one(output, &hash, err) : DPI_STATUS_OK;
