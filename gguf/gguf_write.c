@@ -222,6 +222,11 @@ void dpi_gguf_put_shape(dpi_gguf_builder *w, const dpi_model_shape *s, float rms
             dpi_gguf_put_u32(w, key_of(s, counts[i].key).text, (uint32_t)counts[i].value);
     dpi_gguf_put_f32(w, key_of(s, "rope.freq_base").text, s->rope_freq_base);
     dpi_gguf_put_f32(w, key_of(s, "attention.layer_norm_rms_epsilon").text, rms_eps);
+    /* llama.cpp demands it of such a model: one section of all pairs, as for text. */
+    const int32_t sections[4] = {(s->n_rot ? s->n_rot : head_dim) / 2};
+    if (s->delta_dim)
+        dpi_gguf_put_array(w, key_of(s, "rope.dimension_sections").text, DPI_GGUF_I32, 4, sections,
+                           sizeof sections);
 }
 
 void dpi_gguf_put_array(dpi_gguf_builder *w, const char *key, dpi_gguf_type item_type,
