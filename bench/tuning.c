@@ -91,7 +91,7 @@ static void open_plain(const bench *b, plain *p) {
         p->graph->work_init(&p->shape, p->work[i]);
     }
     dpi_base_norms(b->model, &p->shape, p->params);
-    dpi_lora_init(&p->lora, p->shape.n_layer, 1, p->params + p->layout.n_params);
+    dpi_lora_init(&p->lora, &p->shape, 1, p->params + p->layout.n_params);
 }
 
 static void close_plain(const bench *b, plain *p) {

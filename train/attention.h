@@ -12,12 +12,12 @@
 
 enum { ATTN_BLOCK = 128 };
 
-/* One head of one example of n positions. Rows of q, k, v and of the gradients are `stride` apart,
- * those of the output `out_stride`. */
+/* One head of one example of n positions. Rows of q and of its gradient are `stride` apart, those
+ * of k and v `kv_stride`, those of the output `out_stride`. */
 typedef struct attn_head {
     const dpi_blas *blas;
     const real *q, *k, *v;
-    int32_t stride;
+    int32_t stride, kv_stride;
     int32_t n, head_dim, head_dim_v; /* of q and k, and of v and the output */
     int32_t out_stride;
     real scale;     /* of scores */
@@ -54,8 +54,8 @@ static inline attn_block attn_block_at(const attn_head *a, int32_t from) {
 /* scores [rows, n_keys] = q k^T */
 static inline void attn_scores(const attn_head *a, attn_block b, real *scores) {
     GEMM(a->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, b.rows, b.n_keys, a->head_dim, 1,
-         a->q + (int64_t)b.from * a->stride, a->stride, a->k + (int64_t)b.first * a->stride,
-         a->stride, 0, scores, b.n_keys);
+         a->q + (int64_t)b.from * a->stride, a->stride, a->k + (int64_t)b.first * a->kv_stride,
+         a->kv_stride, 0, scores, b.n_keys);
 }
 
 /* In row t of a block: the keys [*begin, *end) that it sees. x is zero elsewhere. */
@@ -87,7 +87,7 @@ static inline void attn_forward(const attn_head *a, real *out, real *lse, int32_
             lse[(int64_t)(from + t) * lse_stride] = max + LOG(sum);
         }
         GEMM(a->blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, b.rows, a->head_dim_v, b.n_keys, 1, block,
-             b.n_keys, a->v + (int64_t)b.first * a->stride, a->stride, 0,
+             b.n_keys, a->v + (int64_t)b.first * a->kv_stride, a->kv_stride, 0,
              out + (int64_t)from * a->out_stride, a->out_stride);
     }
 }
@@ -119,12 +119,12 @@ static inline void attn_backward(const attn_head *a, const real *out, const real
     real *p = blocks, *ds = blocks + (int64_t)ATTN_BLOCK * a->n;
     for (int32_t from = 0; from < a->n; from += ATTN_BLOCK) {
         const attn_block b = attn_block_at(a, from);
-        const int64_t row = (int64_t)from * a->stride, key = (int64_t)b.first * a->stride;
+        const int64_t row = (int64_t)from * a->stride, key = (int64_t)b.first * a->kv_stride;
         const real *o = out + (int64_t)from * a->out_stride;
         const real *d = dout + (int64_t)from * a->out_stride;
         attn_scores(a, b, p);
         GEMM(a->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, b.rows, b.n_keys, a->head_dim_v, 1, d,
-             a->out_stride, a->v + key, a->stride, 0, ds, b.n_keys);
+             a->out_stride, a->v + key, a->kv_stride, 0, ds, b.n_keys);
         for (int32_t t = 0; t < b.rows; t++) {
             real *of_p = p + (int64_t)t * b.n_keys, *of_ds = ds + (int64_t)t * b.n_keys;
             int32_t begin, end;
@@ -135,11 +135,11 @@ static inline void attn_backward(const attn_head *a, const real *out, const real
                               d + (int64_t)t * a->out_stride);
         }
         GEMM(a->blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, b.n_keys, a->head_dim_v, b.rows, 1, p,
-             b.n_keys, d, a->out_stride, 1, dv + key, a->stride);
+             b.n_keys, d, a->out_stride, 1, dv + key, a->kv_stride);
         GEMM(a->blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, b.n_keys, a->head_dim, b.rows, 1, ds,
-             b.n_keys, a->q + row, a->stride, 1, dk + key, a->stride);
+             b.n_keys, a->q + row, a->stride, 1, dk + key, a->kv_stride);
         GEMM(a->blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, b.rows, a->head_dim, b.n_keys, 1, ds,
-             b.n_keys, a->k + key, a->stride, 0, dq + row, a->stride);
+             b.n_keys, a->k + key, a->kv_stride, 0, dq + row, a->stride);
     }
 }
 

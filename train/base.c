@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "kernels/weight_types.h"
-#include "train/lora.h"
 #include "train/tensors.h"
 
 static dpi_status check(const dpi_model *m, int32_t context, dpi_error *err) {
@@ -18,18 +17,18 @@ static dpi_status check(const dpi_model *m, int32_t context, dpi_error *err) {
                         "training: the base model is of architecture '%s', whose layers have a "
                         "tensor that training does not know, %s",
                         m->config.arch->name, unknown->name);
-    for (int32_t l = 1; l < m->config.n_layer; l++)
-        if (memcmp(&m->config.shapes[l], &m->config.shapes[0], sizeof *m->config.shapes) != 0)
-            return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                            "training: layer %d of the base model has another number of heads, or "
-                            "another width, than layer 0: allowed is one for all", (int)l);
     return dpi_check_range("context", context, 1, m->config.n_ctx_max, err);
+}
+
+/* Of the table; a layer may lack some. */
+static int32_t n_matrices(const dpi_model *m, int32_t layer) {
+    return dpi_config_table(&m->config, layer)->n_matrices;
 }
 
 static void read_biases(const dpi_model *m, int64_t layer_size, float *to) {
     for (int32_t l = 0; l < m->config.n_layer; l++, to += layer_size) {
         float *at = to;
-        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
+        for (int32_t i = 0; i < n_matrices(m, l); i++) {
             const dpi_matrix *w = dpi_layer_matrix(m, l, i);
             if (w->bias)
                 memcpy(at, w->bias, (size_t)w->n_out * sizeof *at);
@@ -91,12 +90,15 @@ dpi_status dpi_base_shape(const dpi_model *m, int32_t context, dpi_base_tables *
                                .final_cap = c->final_cap,
                                .temperature_scale = (float)c->temperature_scale,
                                .n_ctx_original = c->n_ctx_original,
-                               .output_bias = m->output.bias};
+                               .output_bias = m->output.bias,
+                               .shapes = c->shapes,
+                               .inputs = m->w_inputs.type ? m : NULL};
     return make_tables(m, context, shape, tables, err);
 }
 
+/* Or absent. */
 static bool is_float(const dpi_matrix *w) {
-    return w->type->id == DPI_TYPE_F32 || w->type->id == DPI_TYPE_F16 ||
+    return !w->type || w->type->id == DPI_TYPE_F32 || w->type->id == DPI_TYPE_F16 ||
            w->type->id == DPI_TYPE_BF16;
 }
 
@@ -104,7 +106,7 @@ dpi_status dpi_base_check_floats(const dpi_model *m, dpi_error *err) {
     const dpi_matrix *bad = is_float(&m->embedding) ? NULL : &m->embedding;
     bad = is_float(&m->output) ? bad : &m->output;
     for (int32_t l = 0; l < m->config.n_layer; l++)
-        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++)
+        for (int32_t i = 0; i < n_matrices(m, l); i++)
             bad = is_float(dpi_layer_matrix(m, l, i)) ? bad : dpi_layer_matrix(m, l, i);
     if (!bad)
         return DPI_STATUS_OK;
@@ -135,29 +137,31 @@ static const float *layer_vector(const dpi_model *m, int32_t layer, const dpi_ar
 }
 
 void dpi_base_norms(const dpi_model *m, const dpi_graph_shape *s, float *params) {
+    const dpi_arch_table *table = dpi_train_table(s->arch);
     dpi_graph_layout at;
     dpi_graph_layout_of(s, &at);
     memcpy(params + at.output_norm, m->output_norm, (size_t)s->dim * sizeof *params);
-    for (int32_t i = 0; i < dpi_train_table(s->arch)->n_tensors; i++) {
-        const dpi_arch_tensor *norm = &dpi_train_table(s->arch)->tensors[i];
-        const dpi_train_tensor t = dpi_train_layer_tensor(s, norm);
-        for (int32_t l = 0; !norm->n_out && l < s->n_layer; l++)
-            memcpy(params + at.layers + l * at.layer_size + t.offset, layer_vector(m, l, norm),
-                   (size_t)t.n_in * sizeof *params);
-    }
+    for (int32_t l = 0; l < s->n_layer; l++)
+        for (const dpi_arch_tensor *a = table->tensors; a < table->tensors + table->n_tensors;
+             a++) {
+            const dpi_train_tensor t = dpi_train_layer_tensor(s, l, a);
+            if (!a->n_out && t.n_in > 0)
+                memcpy(params + at.layers[l] + t.offset, layer_vector(m, l, a),
+                       (size_t)t.n_in * sizeof *params);
+        }
 }
 
 void dpi_base_read(const dpi_model *m, const dpi_graph_shape *s, float *params) {
     dpi_graph_layout at;
-    dpi_lora places;
     dpi_graph_layout_of(s, &at);
-    dpi_lora_of(s, 1, 1, 0, &places);
     dpi_base_norms(m, s, params);
     read_rows(m, 0, DPI_GRAPH_EMBEDDING, 0, s->n_vocab, params + at.embedding);
     if (!s->tied)
         read_rows(m, 0, DPI_GRAPH_OUTPUT, 0, s->n_vocab, params + at.output);
     for (int32_t l = 0; l < s->n_layer; l++)
-        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++)
-            read_rows(m, l, i, 0, places.matrix[i].n_out,
-                      params + at.layers + l * at.layer_size + places.matrix[i].weights);
+        for (int32_t i = 0; i < n_matrices(m, l); i++) {
+            const dpi_train_tensor t =
+                dpi_train_layer_tensor(s, l, dpi_arch_matrix(dpi_train_table(s->arch), i));
+            read_rows(m, l, i, 0, t.n_rows, params + at.layers[l] + t.offset);
+        }
 }

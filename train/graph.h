@@ -10,9 +10,9 @@
  * gradients belong: a row that holds one example gives that example's gradient, to be clipped
  * before it is added.
  *
- * The arithmetic is written once (ops.h, attention.h, work.h, graph_tmpl.h), in the type `real`,
- * and compiled as graph_*.c: f32 for each instruction set, and f64, in which finite differences
- * are checked.
+ * The arithmetic is written once (ops.h, attention.h, work.h, products.h, graph_tmpl.h), in the
+ * type `real`, and compiled as graph_*.c: f32 for each instruction set, and f64, in which finite
+ * differences are checked.
  */
 #ifndef DPI_TRAIN_GRAPH_H
 #define DPI_TRAIN_GRAPH_H
@@ -35,7 +35,14 @@ typedef struct dpi_graph_base {
     const void *model;
 } dpi_graph_base;
 
-enum { DPI_GRAPH_EMBEDDING = 7, DPI_GRAPH_OUTPUT = 8 }; /* behind the matrices of a layer */
+/* Behind the matrices of a layer that may have adapters (lora.h): others of a layer, and those of
+ * none. */
+enum {
+    DPI_GRAPH_INPUT_GATE = 7,
+    DPI_GRAPH_INPUT = 8,
+    DPI_GRAPH_EMBEDDING = 9,
+    DPI_GRAPH_OUTPUT = 10
+};
 
 /* The tensors of a layer: those with attention are trained. */
 static inline const dpi_arch_table *dpi_train_table(const dpi_arch *arch) {
@@ -61,6 +68,10 @@ typedef struct dpi_graph_shape {
                                   Not owned */
     double magnitudes[DPI_ROTATIONS]; /* of rotated queries and keys; 0: 1 */
     const dpi_graph_layer *layers; /* [n_layer]; NULL: no windows, and one rotation. Not owned */
+    const dpi_shape *shapes; /* [n_layer] their sizes, of which those here are the most; NULL: all
+                                have those here. Not owned */
+    const dpi_model *inputs; /* of which layers have inputs of their own: what makes these is not
+                                trained. NULL: they have none. Not owned */
     float embedding_scale, residual_scale, logit_scale; /* 0: 1 */
     float attention_scale;                              /* 0: 1 / sqrt(head_dim) */
     float attention_cap, final_cap;                     /* 0: none */
@@ -75,15 +86,23 @@ typedef struct dpi_graph_shape {
     const dpi_blas *blas; /* open, for those who compute with the shape; not owned */
 } dpi_graph_shape;
 
-/* How wide attention is. */
+/* The sizes of a layer, and which parts it has. */
+dpi_shape dpi_graph_sizes(const dpi_graph_shape *shape, int32_t layer);
+
+/* How wide a layer is. */
 typedef struct dpi_graph_widths {
     int32_t head, head_v; /* of one head: q and k, and v */
-    int32_t q, k, v;      /* of all heads */
-    int32_t qkv;          /* of q, k and v */
+    int32_t q, k, v;      /* of all heads; k and v may be those of another layer */
+    int32_t qkv;          /* of q, and of k and v if they are its own */
+    int32_t made;         /* of what its matrices give of these: v may be made as k is */
     int32_t att;          /* what attention gives, and wo takes */
+    int32_t n_head, n_kv_head, ffn;
+    int32_t input; /* its own for each token; 0: none */
 } dpi_graph_widths;
 
-dpi_graph_widths dpi_graph_widths_of(const dpi_graph_shape *shape);
+dpi_graph_widths dpi_graph_widths_of(const dpi_graph_shape *shape, int32_t layer);
+/* The most of any layer. */
+dpi_graph_widths dpi_graph_widest(const dpi_graph_shape *shape);
 
 /* The weights of a norm, in a layer from its beginning. */
 typedef struct dpi_graph_norm {
@@ -98,11 +117,14 @@ typedef struct dpi_graph_layout {
     int64_t embedding;   /* [n_vocab, dim] */
     int64_t output;      /* [n_vocab, dim]; the embedding if tied */
     int64_t output_norm; /* [dim] */
-    int64_t layers;      /* the first layer */
-    int64_t layer_size;  /* from one layer to the next */
-    /* In a layer, from its beginning: */
+    int64_t layers[DPI_LAYERS_MAX]; /* [n_layer] where each begins */
+    int64_t n_params;
+} dpi_graph_layout;
+
+/* The same in a layer, from its beginning. */
+typedef struct dpi_graph_places {
     dpi_graph_norm attn_norm;      /* [dim] before attention */
-    int64_t wqkv;                  /* [qkv, dim]: q, k, v */
+    int64_t wqkv;                  /* [made, dim]: q, k, v */
     dpi_graph_norm q_norm, k_norm; /* [head] of each head, or of all of them as one vector */
     int64_t wo;                    /* [dim, att] */
     dpi_graph_norm post_attn_norm; /* [dim] of what attention adds */
@@ -110,13 +132,19 @@ typedef struct dpi_graph_layout {
     int64_t w_gate_up;             /* [2 ffn, dim]: gate, up */
     int64_t w_down;                /* [dim, ffn] */
     dpi_graph_norm post_ffn_norm;  /* [dim] of what the feed-forward adds */
-    int64_t n_params;
-} dpi_graph_layout;
+    int64_t w_input_gate;          /* [input, dim] */
+    int64_t w_input;               /* [dim, input] */
+    dpi_graph_norm post_input_norm; /* [dim] of what the layer's input adds */
+    dpi_graph_norm output_scale;   /* [1] of all that the layer gives */
+    int64_t size;
+} dpi_graph_places;
 
 void dpi_graph_layout_of(const dpi_graph_shape *shape, dpi_graph_layout *layout);
+dpi_graph_places dpi_graph_places_of(const dpi_graph_shape *shape, int32_t layer);
 /* A tensor of a layer that the graph has no place for; NULL: it has all of the architecture. */
 const dpi_arch_tensor *dpi_graph_unknown(const dpi_arch *arch);
-/* Numbers of a layer's biases: as many as its matrices have rows, in their order (lora.h). */
+/* Numbers of a layer's biases: as many as its matrices have rows, in their order (lora.h); the most
+ * of any layer. */
 int64_t dpi_graph_bias_size(const dpi_graph_shape *shape);
 
 /* Examples packed one after the other. Attention does not cross them, and positions start at 0 in

@@ -1,172 +1,50 @@
 /* graph_tmpl.h - the graph and its gradient in the type `real`; a template: graph_*.c include
  * it with GRAPH_NAME, the dpi_graph to define. Internal. */
-#include <stdbool.h>
-
-#include "train/work.h"
+#include "train/products.h"
 
 /* ---- Work space ------------------------------------------------------------------------------ */
 
-static work map(const dpi_graph_shape *s, void *base) {
-    dpi_graph_layout at;
-    dpi_graph_layout_of(s, &at);
-    return work_map(s, &at, base);
-}
-
-static size_t work_size(const dpi_graph_shape *shape) { return map(shape, NULL).size; }
+static size_t work_size(const dpi_graph_shape *shape) { return work_map(shape, NULL).size; }
 
 /* Angles as the engine has them (session.c): position / base^(2 i / n_rot), in double. */
 static void work_init(const dpi_graph_shape *shape, void *base) {
-    const int32_t n_rot = n_rot_of(shape);
-    real *cs = map(shape, base).cs;
+    const int32_t most = n_rot_of(shape);
+    const work w = work_map(shape, base);
     for (int32_t r = 0; r < n_rotations_of(shape); r++) {
+        const int32_t n_rot = n_rot_at(shape, r);
+        real *cs = w.cs + (int64_t)r * shape->context * most;
         const double magnitude = shape->magnitudes[r] > 0 ? shape->magnitudes[r] : 1;
         for (int32_t t = 0; t < shape->context; t++)
             for (int32_t i = 0; i < n_rot; i += 2, cs += 2) {
                 double angle = t * (shape->frequencies
-                                        ? shape->frequencies[(r * n_rot + i) / 2]
+                                        ? shape->frequencies[(r * most + i) / 2]
                                         : pow((double)shape->rope_base, -(double)i / n_rot));
                 cs[0] = (real)(magnitude * cos(angle));
                 cs[1] = (real)(magnitude * sin(angle));
             }
     }
-}
-
-/* ---- A pass ---------------------------------------------------------------------------------- */
-
-/* Everything a pass is about. */
-typedef struct pass {
-    const dpi_graph_shape *s;
-    dpi_graph_layout at;
-    const dpi_row *row;
-    const real *params;
-    real *gradient; /* of the parameters, or of shape->lora; NULL: forward only */
-    const real *adapters; /* [lora->n_params]; NULL: the weights are trained */
-    work w;
-} pass;
-
-static activations activations_of(const pass *p, int32_t layer) {
-    activations a;
-    map_layer(p->s, &p->at, p->w.layers + layer * p->w.layer_size, &a);
-    return a;
-}
-
-static int64_t offset_of(const pass *p, int32_t layer) {
-    return p->at.layers + layer * p->at.layer_size;
-}
-
-static dpi_graph_layer layer_of(const pass *p, int32_t layer) {
-    return p->s->layers ? p->s->layers[layer] : (dpi_graph_layer){0};
-}
-
-/* Numbers of the residual stream. */
-static int64_t stream_size(const pass *p) { return (int64_t)p->row->n * p->s->dim; }
-
-/* ---- Products with weights ------------------------------------------------------------------- */
-
-/* Matrices whose input is the same: `n` of lora.h from `first` on, whose outputs stand side by
- * side. So do their weights, from `at` on, and their biases, from `bias` in those of the layer. */
-typedef struct matrices {
-    int32_t layer, first, n, n_in, n_out; /* n_out: of all of them */
-    int64_t at, bias;
-} matrices;
-
-static matrices matrices_of(const pass *p, int32_t layer, int32_t first) {
-    const dpi_graph_shape *s = p->s;
-    const dpi_graph_layout *at = &p->at;
-    const int64_t offset = offset_of(p, layer);
-    const int32_t dim = s->dim, ffn = s->ffn, qkv = qkv_of(s);
-    switch (first) {
-    case DPI_LORA_Q: return (matrices){layer, first, 3, dim, qkv, offset + at->wqkv, 0};
-    case DPI_LORA_O: return (matrices){layer, first, 1, att_of(s), dim, offset + at->wo, qkv};
-    case DPI_LORA_GATE:
-        return (matrices){layer, first, 2, dim, 2 * ffn, offset + at->w_gate_up, qkv + dim};
-    case DPI_LORA_DOWN:
-        return (matrices){layer, first, 1, ffn, dim, offset + at->w_down, qkv + dim + 2 * ffn};
-    default: return (matrices){0, DPI_GRAPH_OUTPUT, 1, dim, s->n_vocab, at->output, 0};
-    }
-}
-
-/* Weights [rows, n_in] whose outputs begin at `column`. */
-typedef struct tile {
-    const real *weights;
-    int32_t column, rows;
-} tile;
-
-/* The first tile, or with `t` filled in the next; false: there is none. Without a base all of the
- * matrices are one. */
-static bool next_tile(const pass *p, const matrices *m, tile *t) {
-    const dpi_graph_base *base = p->s->base;
-    int32_t end = m->n_out, matrix = m->first, before = 0;
-    t->column += t->rows;
-    if (t->column == m->n_out)
-        return false;
-    for (int32_t i = 0; base && m->first < DPI_LORA_MATRICES && i < m->n; i++) {
-        end = before + (int32_t)p->s->lora->matrix[m->first + i].n_out;
-        matrix = m->first + i;
-        if (t->column < end)
-            break;
-        before = end;
-    }
-    const int32_t most = base ? (int32_t)(tile_reals(p->s) / m->n_in) : m->n_out;
-    t->rows = end - t->column < most ? end - t->column : most;
-    t->weights = base ? p->w.tile : p->params + m->at;
-    if (base)
-        base->rows(base->model, m->layer, matrix, t->column - before, t->rows,
-                   (float *)(void *)p->w.tile);
-    return true;
-}
-
-/* Of adapter a [rank, n_in], b [n_adapted, rank] of a layer: y [n, n_adapted] += s (x A^T) B^T. Its
- * rows are `stride` apart. */
-static void add_adapter(const pass *p, int32_t layer, const dpi_lora_matrix *m, real *y,
-                        int32_t stride, const real *x) {
-    const dpi_lora *lora = p->s->lora;
-    const real *of_layer = p->adapters + layer * lora->layer_size;
-    const int32_t n = p->row->n, rank = lora->rank, n_in = (int32_t)m->n_in;
-    GEMM(p->s->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, n, rank, n_in, 1, x, n_in,
-         of_layer + m->a, n_in, 0, p->w.low, rank);
-    GEMM(p->s->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, n, (int32_t)m->n_adapted, rank,
-         (real)lora->scale, p->w.low, rank, of_layer + m->b, rank, 1, y, stride);
-}
-
-/* The matrices of a layer with their adapters and biases: y [n, n_out], plus y if `add`. */
-static void linear(const pass *p, int32_t layer, int32_t first, real *y, const real *x, int add) {
-    const matrices m = matrices_of(p, layer, first);
-    for (tile t = {0}; next_tile(p, &m, &t);)
-        op_linear(p->s->blas, y + t.column, m.n_out, x, t.weights, p->row->n, m.n_in, t.rows, add);
-    const dpi_lora_matrix *a = p->adapters ? &p->s->lora->matrix[first] : NULL;
-    for (int32_t column = 0; a && column < m.n_out; column += (int32_t)a++->n_out)
-        if (a->a >= 0)
-            add_adapter(p, layer, a, y + column, m.n_out, x);
-    if (p->s->biases)
-        op_add_bias(y, p->s->biases + layer * dpi_graph_bias_size(p->s) + m.bias, p->row->n,
-                    m.n_out);
-}
-
-/* x = embedding_scale times the rows of the embedding. */
-static void embed(const pass *p, real *x) {
-    const dpi_graph_shape *s = p->s;
-    if (!s->base)
-        op_embed(x, p->params + p->at.embedding, p->row->tokens, p->row->n, s->dim);
-    for (int32_t t = 0; s->base && t < p->row->n; t++)
-        s->base->rows(s->base->model, 0, DPI_GRAPH_EMBEDDING, p->row->tokens[t], 1,
-                      (float *)(void *)(x + (int64_t)t * s->dim));
-    op_scale(x, x, scale_or_1(s->embedding_scale), stream_size(p));
+    const dpi_graph_widths wide = dpi_graph_widest(shape);
+    for (int32_t i = 0; shape->arch->norms_values && i < wide.head_v; i++)
+        w.ones[i] = 1;
+    for (int32_t i = 0; shape->inputs && i < wide.input; i++)
+        w.weights_of_inputs[i] = (real)shape->inputs->inputs_norm[i];
 }
 
 /* ---- Layers ---------------------------------------------------------------------------------- */
 
-static attn_head head_of(const pass *p, int32_t layer, const activations *a, int32_t segment,
-                         int32_t head) {
+/* Keys and values are those of the layer whose q, k and v are `kv`. */
+static attn_head head_of(const pass *p, int32_t layer, const activations *a, const real *kv,
+                         int32_t segment, int32_t head) {
     const dpi_graph_shape *s = p->s;
-    const dpi_graph_widths w = dpi_graph_widths_of(s);
-    int32_t group = head / (s->n_head / s->n_kv_head), begin = p->row->begins[segment];
-    const real *qkv = a->qkv + (int64_t)begin * w.qkv;
+    const dpi_graph_widths w = widths_of(p, layer), of = widths_of(p, kv_layer(s, layer));
+    int32_t group = head / (w.n_head / w.n_kv_head), begin = p->row->begins[segment];
+    const real *k = kv + (int64_t)begin * of.qkv + of.q;
     return (attn_head){.blas = s->blas,
-                       .q = qkv + head * w.head,
-                       .k = qkv + w.q + group * w.head,
-                       .v = qkv + w.q + w.k + group * w.head_v,
+                       .q = a->qkv + (int64_t)begin * w.qkv + head * w.head,
+                       .k = k + group * w.head,
+                       .v = k + w.k + group * w.head_v,
                        .stride = w.qkv,
+                       .kv_stride = of.qkv,
                        .n = p->row->begins[segment + 1] - begin,
                        .head_dim = w.head,
                        .head_dim_v = w.head_v,
@@ -182,38 +60,55 @@ static attn_head head_of(const pass *p, int32_t layer, const activations *a, int
 /* Queries and keys lie side by side: rotated (sign 1) or turned back (-1) as one. */
 static void rope_qk(const pass *p, int32_t layer, real *qkv, real sign) {
     const dpi_graph_shape *s = p->s;
-    const int32_t n_rot = n_rot_of(s), rotation = (int32_t)layer_of(p, layer).rotation;
+    const dpi_graph_widths w = widths_of(p, layer);
+    const int32_t n_rot = dpi_graph_sizes(s, layer).n_rot;
+    const int32_t rotation = (int32_t)layer_of(p, layer).rotation;
     const op_pairs pairs = s->arch->rotates_halves ? (op_pairs){n_rot / 2, 1, n_rot / 2}
                                                    : (op_pairs){n_rot / 2, 2, 1};
     if (rotation != DPI_ROTATION_NONE)
-        op_rope(qkv, qkv_of(s), p->w.cs + (int64_t)rotation * s->context * n_rot, p->row->begins,
-                p->row->n_segments, s->n_head + s->n_kv_head, dpi_graph_widths_of(s).head, pairs,
-                sign);
+        op_rope(qkv, w.qkv, p->w.cs + (int64_t)rotation * s->context * n_rot_of(s),
+                p->row->begins, p->row->n_segments, w.n_head + (w.qkv > w.q ? w.n_kv_head : 0),
+                w.head, pairs, sign);
 }
 
-/* q and k by their norms: of each head, or of all of them as one. What they were is kept. */
-static void norm_qk(const pass *p, int32_t layer, const activations *a) {
-    const dpi_graph_widths w = dpi_graph_widths_of(p->s);
-    const dpi_graph_norm q = p->at.q_norm, k = p->at.k_norm;
+/* Where values are in what matrices made: they may be made as keys are. */
+static int32_t values_at(const dpi_graph_widths *w) {
+    return w->made > w->q + w->k ? w->q + w->k : w->q;
+}
+
+/* Where heads have norms: q, k and v of what matrices made. q and k by norms of each head, or of
+ * all of them as one; v by that of each head without weights, or as it is. */
+static void norm_heads(const pass *p, int32_t layer, const activations *a) {
+    const dpi_graph_widths w = widths_of(p, layer);
+    const dpi_graph_places at = places_of(p, layer);
+    const dpi_graph_norm q = at.q_norm, k = at.k_norm;
     const real *of_layer = p->params + offset_of(p, layer);
     for (int64_t t = 0; q.n && t < p->row->n; t++) {
-        real *to = a->qkv + t * w.qkv, *from = a->qk + t * (w.q + w.k);
-        memcpy(from, to, (size_t)(w.q + w.k) * sizeof *to);
+        real *to = a->qkv + t * w.qkv, *from = a->made + t * w.made;
         op_rmsnorm(to, a->rq + t * (w.q / q.n), from, of_layer + q.at, w.q / q.n, q.n,
                    p->s->rms_eps);
+        if (w.qkv == w.q)
+            continue;
         op_rmsnorm(to + w.q, a->rk + t * (w.k / k.n), from + w.q, of_layer + k.at, w.k / k.n, k.n,
                    p->s->rms_eps);
+        to += w.q + w.k, from += values_at(&w);
+        if (p->s->arch->norms_values)
+            op_rmsnorm(to, a->rv + t * w.n_kv_head, from, p->w.ones, w.n_kv_head, w.head_v,
+                       p->s->rms_eps);
+        else
+            memcpy(to, from, (size_t)w.v * sizeof *to);
     }
 }
 
 static void attention_forward(const pass *p, int32_t layer, const activations *a) {
-    const dpi_graph_shape *s = p->s;
+    const int32_t n_head = widths_of(p, layer).n_head;
+    const activations of = activations_of(p, kv_layer(p->s, layer));
     for (int32_t segment = 0; segment < p->row->n_segments; segment++)
-        for (int32_t head = 0; head < s->n_head; head++) {
-            attn_head h = head_of(p, layer, a, segment, head);
+        for (int32_t head = 0; head < n_head; head++) {
+            attn_head h = head_of(p, layer, a, of.qkv, segment, head);
             int64_t begin = p->row->begins[segment];
             attn_forward(&h, a->att + begin * h.out_stride + head * h.head_dim_v,
-                         a->lse + begin * s->n_head + head, s->n_head, p->w.blocks);
+                         a->lse + begin * n_head + head, n_head, p->w.blocks);
         }
 }
 
@@ -243,24 +138,86 @@ static void output(const pass *p, int32_t layer, int32_t matrix, real *to, const
     op_add_scaled(to, x, norm.n ? to : y, norm.n ? 1 : scale_or_1(p->s->residual_scale), n);
 }
 
+/* The layer's own inputs of a row. */
+static real *inputs_at(const pass *p, real *inputs, int32_t layer, int64_t t) {
+    return inputs + (t * p->s->n_layer + layer) * widths_of(p, layer).input;
+}
+
+/* out = a.before + norm(w (GELU(w_gate a.before) * u)), u the layer's own inputs. */
+static void layer_input(const pass *p, int32_t layer, const activations *a, real *out) {
+    const int32_t n = widths_of(p, layer).input;
+    const size_t n_bytes = (size_t)n * sizeof(real);
+    linear(p, layer, DPI_GRAPH_INPUT_GATE, p->w.gate, a->before, 0);
+    for (int64_t t = 0; t < p->row->n; t++) {
+        memcpy(a->input_gu + t * 2 * n, p->w.gate + t * n, n_bytes);
+        memcpy(a->input_gu + t * 2 * n + n, inputs_at(p, p->w.inputs, layer, t), n_bytes);
+    }
+    op_geglu(a->input_h, a->input_gu, p->row->n, n);
+    output(p, layer, DPI_GRAPH_INPUT, out, a->before, a->input_h,
+           places_of(p, layer).post_input_norm, a->put_in, a->r_input);
+}
+
 /* From a.x to `out`, the input of the next layer. */
 static void layer_forward(const pass *p, int32_t layer, real *out) {
-    const dpi_graph_layout *at = &p->at;
+    const dpi_graph_places at = places_of(p, layer);
+    const dpi_graph_widths w = widths_of(p, layer);
     const activations a = activations_of(p, layer);
-    input(p, layer, at->attn_norm, a.n1, a.r1, a.x);
-    linear(p, layer, DPI_LORA_Q, a.qkv, a.n1, 0);
-    norm_qk(p, layer, &a);
+    real *given = at.output_scale.n ? a.unscaled : out;
+    input(p, layer, at.attn_norm, a.n1, a.r1, a.x);
+    linear(p, layer, DPI_LORA_Q, a.made, a.n1, 0);
+    norm_heads(p, layer, &a);
     rope_qk(p, layer, a.qkv, 1);
     attention_forward(p, layer, &a);
-    output(p, layer, DPI_LORA_O, a.middle, a.x, a.att, at->post_attn_norm, a.attended, a.r_att);
-    input(p, layer, at->ffn_norm, a.n2, a.r2, a.middle);
+    output(p, layer, DPI_LORA_O, a.middle, a.x, a.att, at.post_attn_norm, a.attended, a.r_att);
+    input(p, layer, at.ffn_norm, a.n2, a.r2, a.middle);
     linear(p, layer, DPI_LORA_GATE, a.gu, a.n2, 0);
-    (p->s->arch->has_gelu ? op_geglu : op_swiglu)(a.h, a.gu, p->row->n, p->s->ffn);
-    output(p, layer, DPI_LORA_DOWN, out, a.middle, a.h, at->post_ffn_norm, a.fed, a.r_ffn);
+    (p->s->arch->has_gelu ? op_geglu : op_swiglu)(a.h, a.gu, p->row->n, w.ffn);
+    output(p, layer, DPI_LORA_DOWN, w.input ? a.before : given, a.middle, a.h, at.post_ffn_norm,
+           a.fed, a.r_ffn);
+    if (w.input)
+        layer_input(p, layer, &a, given);
+    if (at.output_scale.n)
+        op_scale(out, given, p->params[offset_of(p, layer) + at.output_scale.at], stream_size(p));
+}
+
+/* Rows [first, first + tile.rows) of the model's matrix that makes the inputs of layers of the
+ * embedding. False: there are none. */
+static bool next_inputs(const pass *p, tile *t) {
+    const dpi_matrix *w = &p->s->inputs->w_inputs;
+    const int64_t most = tile_reals(p->s) / w->n_in;
+    t->column += t->rows;
+    t->rows = (int32_t)(w->n_out - t->column < most ? w->n_out - t->column : most);
+    t->weights = p->w.tile;
+    for (int32_t r = 0; r < t->rows; r++) {
+        dpi_matrix_row(w, t->column + r, p->w.floats);
+        for (int64_t i = 0; i < w->n_in; i++)
+            p->w.tile[r * w->n_in + i] = (real)p->w.floats[i];
+    }
+    return t->rows > 0;
+}
+
+/* Inputs of layers: (norm(w x / sqrt(dim)) + sqrt(n) e) / sqrt(2), with the embedding x, and e [n]
+ * that of the layer. */
+static void make_inputs(const pass *p, const real *x) {
+    const dpi_graph_shape *s = p->s;
+    const int32_t n = widths_of(p, 0).input, all = n * s->n_layer, rows = p->row->n;
+    for (tile t = {0}; next_inputs(p, &t);)
+        op_linear(s->blas, p->w.raw + t.column, all, x, t.weights, rows, s->dim, t.rows, 0);
+    op_scale(p->w.raw, p->w.raw, 1 / SQRT((real)s->dim), (int64_t)rows * all);
+    op_rmsnorm(p->w.inputs, p->w.r_raw, p->w.raw, p->w.weights_of_inputs, rows * s->n_layer, n,
+               s->rms_eps);
+    for (int32_t t = 0; t < rows; t++) {
+        real *to = p->w.inputs + (int64_t)t * all;
+        dpi_matrix_row(&s->inputs->input_embedding, p->row->tokens[t], p->w.floats);
+        for (int32_t i = 0; i < all; i++)
+            to[i] = (to[i] + SQRT((real)n) * (real)p->w.floats[i]) * SQRT((real)0.5);
+    }
 }
 
 static void forward(const pass *p) {
     embed(p, activations_of(p, 0).x);
+    if (p->s->inputs)
+        make_inputs(p, activations_of(p, 0).x);
     for (int32_t l = 0; l < p->s->n_layer; l++)
         layer_forward(p, l, l + 1 < p->s->n_layer ? activations_of(p, l + 1).x : p->w.x);
 }
@@ -344,80 +301,54 @@ static real *norm_gradient(const pass *p, int64_t offset) {
     return p->adapters ? p->w.unused : p->gradient + offset;
 }
 
-/* Of the adapter of matrix m: u = x A^T, du = s dy B, dB = s dy^T u, dA = du^T x, and
- * dx += du A. Rows of dy are `stride` apart. */
-static void adapter_backward(const pass *p, int32_t layer, const dpi_lora_matrix *m, real *dx,
-                             const real *dy, int32_t stride, const real *x) {
-    const dpi_blas *blas = p->s->blas;
-    const dpi_lora *lora = p->s->lora;
-    const real scale = (real)lora->scale, *of_layer = p->adapters + layer * lora->layer_size;
-    const int32_t n = p->row->n, rank = lora->rank, n_in = (int32_t)m->n_in;
-    const int32_t n_out = (int32_t)m->n_adapted;
-    real *gradient = p->gradient + layer * lora->layer_size;
-    real *u = p->w.low, *du = u + (int64_t)p->s->context * rank;
-    GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, n, rank, n_in, 1, x, n_in, of_layer + m->a,
-         n_in, 0, u, rank);
-    GEMM(blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, n_out, rank, n, scale, dy, stride, u, rank, 0,
-         gradient + m->b, rank);
-    GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, n, rank, n_out, scale, dy, stride, of_layer + m->b,
-         rank, 0, du, rank);
-    GEMM(blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, rank, n_in, n, 1, du, rank, x, n_in, 0,
-         gradient + m->a, n_in);
-    GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, n, n_in, rank, 1, du, rank, of_layer + m->a, n_in, 1,
-         dx, n_in);
-}
-
-/* The other way through the matrices: dx [n, n_in] from dy [n, n_out], and the gradient of their
- * weights or of their adapters. */
-static void linear_backward(const pass *p, int32_t layer, int32_t first, real *dx, const real *dy,
-                            const real *x) {
-    const matrices m = matrices_of(p, layer, first);
-    for (tile t = {0}; next_tile(p, &m, &t);)
-        op_linear_dx(p->s->blas, dx, dy + t.column, m.n_out, t.weights, p->row->n, m.n_in, t.rows,
-                     t.column > 0);
-    if (!p->adapters) {
-        op_linear_dw(p->s->blas, p->gradient + m.at, dy, x, p->row->n, m.n_in, m.n_out, 0);
-        return;
-    }
-    const dpi_lora_matrix *a = &p->s->lora->matrix[first];
-    for (int32_t column = 0; column < m.n_out; column += (int32_t)a++->n_out)
-        if (a->a >= 0)
-            adapter_backward(p, layer, a, dx, dy + column, m.n_out, x);
+static void clear_dqkv(const pass *p, int32_t layer) {
+    const size_t n = (size_t)p->row->n * (size_t)widths_of(p, layer).qkv;
+    memset(activations_of(p, layer).dqkv, 0, n * sizeof(real));
 }
 
 static void attention_backward(const pass *p, int32_t layer, const activations *a,
                                const real *datt) {
-    const dpi_graph_shape *s = p->s;
-    int32_t width = qkv_of(s);
-    memset(p->w.dqkv, 0, (size_t)p->row->n * (size_t)width * sizeof(real));
+    const int32_t n_head = widths_of(p, layer).n_head;
+    const activations of = activations_of(p, kv_layer(p->s, layer));
+    if (!is_shared(p->s, layer)) /* else later layers have added theirs */
+        clear_dqkv(p, layer);
     for (int32_t segment = 0; segment < p->row->n_segments; segment++)
-        for (int32_t head = 0; head < s->n_head; head++) {
-            attn_head h = head_of(p, layer, a, segment, head);
+        for (int32_t head = 0; head < n_head; head++) {
+            attn_head h = head_of(p, layer, a, of.qkv, segment, head);
             int64_t begin = p->row->begins[segment];
             int64_t out = begin * h.out_stride + head * h.head_dim_v;
-            const real *lse = a->lse + begin * s->n_head + head;
-            attn_backward(&h, a->att + out, datt + out, lse, s->n_head,
-                          p->w.dqkv + (h.q - a->qkv), p->w.dqkv + (h.k - a->qkv),
-                          p->w.dqkv + (h.v - a->qkv), p->w.blocks);
+            const real *lse = a->lse + begin * n_head + head;
+            attn_backward(&h, a->att + out, datt + out, lse, n_head, a->dqkv + (h.q - a->qkv),
+                          of.dqkv + (h.k - of.qkv), of.dqkv + (h.v - of.qkv), p->w.blocks);
         }
 }
 
-/* w.dqkv: from the gradient by normalised q and k to that by what the product gave. */
-static void norm_qk_backward(const pass *p, int32_t layer, const activations *a) {
-    const dpi_graph_widths w = dpi_graph_widths_of(p->s);
-    const dpi_graph_norm q = p->at.q_norm, k = p->at.k_norm;
+/* From the gradient by q, k and v, a.dqkv, to that by what matrices made, which is returned. */
+static const real *norm_heads_backward(const pass *p, int32_t layer, const activations *a) {
+    const dpi_graph_widths w = widths_of(p, layer);
+    const dpi_graph_places at = places_of(p, layer);
+    const dpi_graph_norm q = at.q_norm, k = at.k_norm;
     const int64_t offset = offset_of(p, layer);
-    const size_t n_bytes = (size_t)(w.q + w.k) * sizeof(real);
-    for (int64_t t = 0; q.n && t < p->row->n; t++) {
-        real *d = p->w.dqkv + t * w.qkv, *by = p->w.dqk;
-        const real *from = a->qk + t * (w.q + w.k);
-        memcpy(by, d, n_bytes);
-        memset(d, 0, n_bytes);
+    if (!q.n)
+        return a->dqkv;
+    memset(p->w.dmade, 0, (size_t)p->row->n * (size_t)w.made * sizeof(real));
+    for (int64_t t = 0; t < p->row->n; t++) {
+        real *d = p->w.dmade + t * w.made;
+        const real *by = a->dqkv + t * w.qkv, *from = a->made + t * w.made;
         op_rmsnorm_grad(d, norm_gradient(p, offset + q.at), by, from, p->params + offset + q.at,
                         a->rq + t * (w.q / q.n), w.q / q.n, q.n);
+        if (w.qkv == w.q)
+            continue;
         op_rmsnorm_grad(d + w.q, norm_gradient(p, offset + k.at), by + w.q, from + w.q,
                         p->params + offset + k.at, a->rk + t * (w.k / k.n), w.k / k.n, k.n);
+        d += values_at(&w), from += values_at(&w), by += w.q + w.k;
+        if (p->s->arch->norms_values)
+            op_rmsnorm_grad(d, p->w.unused, by, from, p->w.ones, a->rv + t * w.n_kv_head,
+                            w.n_kv_head, w.head_v);
+        else
+            memcpy(d, by, (size_t)w.v * sizeof *d);
     }
+    return p->w.dmade;
 }
 
 /* w.dx += the gradient through the input of a block, of which w.dn is that by the input itself. */
@@ -447,37 +378,85 @@ static const real *output_backward(const pass *p, int32_t layer, dpi_graph_norm 
     return p->w.added;
 }
 
+/* w.dx: through the scale of what the layer gives. */
+static void scale_backward(const pass *p, int32_t layer, const activations *a) {
+    const int64_t at = offset_of(p, layer) + places_of(p, layer).output_scale.at;
+    real sum = 0;
+    for (int64_t i = 0; i < stream_size(p); i++)
+        sum += p->w.dx[i] * a->unscaled[i];
+    norm_gradient(p, at)[0] += sum;
+    op_scale(p->w.dx, p->w.dx, p->params[at], stream_size(p));
+}
+
+/* w.dx: through the layer's own inputs, whose gradient is kept where the embedding is trained. */
+static void layer_input_backward(const pass *p, int32_t layer, const activations *a) {
+    const int32_t n = widths_of(p, layer).input;
+    const size_t n_bytes = (size_t)n * sizeof(real);
+    const real *added = output_backward(p, layer, places_of(p, layer).post_input_norm, a->put_in,
+                                        a->r_input);
+    linear_backward(p, layer, DPI_GRAPH_INPUT, p->w.dh, added, a->input_h);
+    op_geglu_grad(a->input_gu, p->w.dh, p->row->n, n);
+    for (int64_t t = 0; t < p->row->n; t++) {
+        memcpy(p->w.gate + t * n, a->input_gu + t * 2 * n, n_bytes);
+        if (!p->adapters)
+            memcpy(inputs_at(p, p->w.dinputs, layer, t), a->input_gu + t * 2 * n + n, n_bytes);
+    }
+    linear_backward(p, layer, DPI_GRAPH_INPUT_GATE, p->w.dn, p->w.gate, a->before);
+    input_backward(p, layer, (dpi_graph_norm){0}, a->before, NULL);
+}
+
 /* w.dx: from the gradient of the layer's output to that of its input. */
 static void layer_backward(const pass *p, int32_t layer) {
-    const dpi_graph_layout *at = &p->at;
+    const dpi_graph_places at = places_of(p, layer);
+    const dpi_graph_widths w = widths_of(p, layer);
     const activations a = activations_of(p, layer);
-    const real *added = output_backward(p, layer, at->post_ffn_norm, a.fed, a.r_ffn);
+    if (at.output_scale.n)
+        scale_backward(p, layer, &a);
+    if (w.input)
+        layer_input_backward(p, layer, &a);
+    const real *added = output_backward(p, layer, at.post_ffn_norm, a.fed, a.r_ffn);
     linear_backward(p, layer, DPI_LORA_DOWN, p->w.dh, added, a.h);
-    (p->s->arch->has_gelu ? op_geglu_grad : op_swiglu_grad)(a.gu, p->w.dh, p->row->n, p->s->ffn);
+    (p->s->arch->has_gelu ? op_geglu_grad : op_swiglu_grad)(a.gu, p->w.dh, p->row->n, w.ffn);
     linear_backward(p, layer, DPI_LORA_GATE, p->w.dn, a.gu, a.n2);
-    input_backward(p, layer, at->ffn_norm, a.middle, a.r2);
-    added = output_backward(p, layer, at->post_attn_norm, a.attended, a.r_att);
+    input_backward(p, layer, at.ffn_norm, a.middle, a.r2);
+    added = output_backward(p, layer, at.post_attn_norm, a.attended, a.r_att);
     linear_backward(p, layer, DPI_LORA_O, p->w.dn, added, a.att);
     attention_backward(p, layer, &a, p->w.dn);
-    rope_qk(p, layer, p->w.dqkv, -1);
-    norm_qk_backward(p, layer, &a);
-    linear_backward(p, layer, DPI_LORA_Q, p->w.dn, p->w.dqkv, a.n1);
-    input_backward(p, layer, at->attn_norm, a.x, a.r1);
+    rope_qk(p, layer, a.dqkv, -1);
+    linear_backward(p, layer, DPI_LORA_Q, p->w.dn, norm_heads_backward(p, layer, &a), a.n1);
+    input_backward(p, layer, at.attn_norm, a.x, a.r1);
+}
+
+/* w.dx, of the embedding: through the inputs of layers, which are made of it. */
+static void inputs_backward(const pass *p) {
+    const dpi_graph_shape *s = p->s;
+    const int32_t n = widths_of(p, 0).input, all = n * s->n_layer, rows = p->row->n;
+    const int64_t n_all = (int64_t)rows * all;
+    memset(p->w.inputs, 0, (size_t)n_all * sizeof(real));
+    op_rmsnorm_grad(p->w.inputs, p->w.unused, p->w.dinputs, p->w.raw, p->w.weights_of_inputs,
+                    p->w.r_raw, rows * s->n_layer, n);
+    op_scale(p->w.inputs, p->w.inputs, SQRT((real)0.5 / (real)s->dim), n_all);
+    for (tile t = {0}; next_inputs(p, &t);)
+        op_linear_dx(s->blas, p->w.dx, p->w.inputs + t.column, all, t.weights, rows, s->dim,
+                     t.rows, 1);
 }
 
 /* What the operators add to instead of writing begins at zero. */
 static void clear_gradient(const pass *p) {
     const dpi_graph_layout *at = &p->at;
-    const dpi_graph_norm norms[] = {at->attn_norm, at->q_norm,   at->k_norm,
-                                    at->post_attn_norm, at->ffn_norm, at->post_ffn_norm};
     size_t dim = (size_t)p->s->dim, table = dim * (size_t)p->s->n_vocab * sizeof(real);
     memset(p->gradient + at->embedding, 0, table);
     memset(p->gradient + at->output, 0, table);
     memset(p->gradient + at->output_norm, 0, dim * sizeof(real));
-    for (int32_t l = 0; l < p->s->n_layer; l++)
+    for (int32_t l = 0; l < p->s->n_layer; l++) {
+        const dpi_graph_places in = places_of(p, l);
+        const dpi_graph_norm norms[] = {in.attn_norm,     in.q_norm,   in.k_norm,
+                                        in.post_attn_norm, in.ffn_norm, in.post_ffn_norm,
+                                        in.post_input_norm, in.output_scale};
         for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
             memset(p->gradient + offset_of(p, l) + norms[i].at, 0,
                    (size_t)norms[i].n * sizeof(real));
+    }
 }
 
 /* dnorm [n, dim], of the gathered rows, to w.dx, of all rows, through the last norm. */
@@ -498,7 +477,7 @@ static pass begin_pass(const dpi_graph_shape *s, const void *params, const dpi_r
                        void *gradient, void *base) {
     pass p = {.s = s, .row = row, .params = params, .gradient = gradient};
     dpi_graph_layout_of(s, &p.at);
-    p.w = work_map(s, &p.at, base);
+    p.w = work_map(s, base);
     p.adapters = s->lora ? p.params + p.at.n_params : NULL;
     forward(&p);
     op_rmsnorm(p.w.norm, p.w.r, p.w.x, p.params + p.at.output_norm, row->n, s->dim, s->rms_eps);
@@ -515,9 +494,14 @@ static double loss(const dpi_graph_shape *s, const void *params, const dpi_row *
     if (!gradient)
         return sum;
     norm_backward(&p, n);
+    for (int32_t l = 0; l < s->n_layer; l++)
+        if (is_shared(s, l))
+            clear_dqkv(&p, l);
     for (int32_t l = s->n_layer - 1; l >= 0; l--)
         layer_backward(&p, l);
     if (!p.adapters) {
+        if (s->inputs)
+            inputs_backward(&p);
         op_scale(p.w.dx, p.w.dx, scale_or_1(s->embedding_scale), stream_size(&p));
         op_embed_grad(p.gradient + p.at.embedding, p.w.dx, row->tokens, row->n, s->dim);
     }

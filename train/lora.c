@@ -21,33 +21,45 @@ dpi_status dpi_lora_check_targets(const dpi_arch *arch, uint32_t targets, dpi_er
     return DPI_STATUS_OK;
 }
 
-void dpi_lora_of(const dpi_graph_shape *s, int32_t rank, float alpha, uint32_t targets,
-                 dpi_lora *lora) {
-    *lora = (dpi_lora){.arch = s->arch, .rank = rank, .scale = alpha / (float)rank};
+dpi_lora_layer dpi_lora_layer_of(const dpi_lora *lora, const dpi_graph_shape *s, int32_t layer) {
+    dpi_lora_layer l = {.end = lora->layers[layer]};
     int32_t n_behind = 0; /* matrices that have the adapter of one before them */
     for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-        dpi_lora_matrix *m = &lora->matrix[i];
+        dpi_lora_matrix *m = &l.matrix[i];
         const dpi_arch_tensor *tensor = dpi_arch_matrix(dpi_train_table(s->arch), i);
-        const dpi_train_tensor t = dpi_train_layer_tensor(s, tensor);
+        const dpi_train_tensor t = dpi_train_layer_tensor(s, layer, tensor);
         *m = (dpi_lora_matrix){t.offset, t.n_in, t.n_rows, 0, -1, -1};
-        if (n_behind-- > 0 || !(targets >> i & 1))
+        if (n_behind-- > 0 || !(lora->targets >> i & 1) || t.n_in == 0)
             continue;
         n_behind = dpi_arch_parts(dpi_train_table(s->arch), tensor) - 1;
-        m->n_adapted = dpi_train_file_tensor(s, tensor).n_rows;
-        m->a = lora->layer_size;
-        m->b = m->a + rank * m->n_in;
-        lora->layer_size = m->b + rank * m->n_adapted;
+        m->n_adapted = dpi_train_file_tensor(s, layer, tensor).n_rows;
+        m->a = l.end;
+        m->b = m->a + lora->rank * m->n_in;
+        l.end = m->b + lora->rank * m->n_adapted;
     }
-    lora->n_params = lora->layer_size * s->n_layer;
+    return l;
 }
 
-void dpi_lora_init(const dpi_lora *lora, int32_t n_layer, uint64_t seed, float *adapters) {
+void dpi_lora_of(const dpi_graph_shape *s, int32_t rank, float alpha, uint32_t targets,
+                 dpi_lora *lora) {
+    *lora = (dpi_lora){.arch = s->arch, .rank = rank, .scale = alpha / (float)rank,
+                       .targets = targets};
+    for (int32_t l = 0; l < s->n_layer; l++) {
+        lora->layers[l] = lora->n_params;
+        lora->n_params = dpi_lora_layer_of(lora, s, l).end;
+    }
+}
+
+void dpi_lora_init(const dpi_lora *lora, const dpi_graph_shape *s, uint64_t seed,
+                   float *adapters) {
     memset(adapters, 0, (size_t)lora->n_params * sizeof *adapters);
-    for (int32_t l = 0; l < n_layer; l++)
+    for (int32_t l = 0; l < s->n_layer; l++) {
+        const dpi_lora_layer layer = dpi_lora_layer_of(lora, s, l);
         for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-            const dpi_lora_matrix *m = &lora->matrix[i];
-            float *a = adapters + l * lora->layer_size + m->a;
+            const dpi_lora_matrix *m = &layer.matrix[i];
             for (int64_t j = 0; m->a >= 0 && j < lora->rank * m->n_in; j++)
-                a[j] = (float)(dpi_train_random_normal(&seed) / sqrt((double)m->n_in));
+                adapters[m->a + j] =
+                    (float)(dpi_train_random_normal(&seed) / sqrt((double)m->n_in));
         }
+    }
 }

@@ -26,19 +26,25 @@ enum {
  * of them. */
 typedef struct dpi_lora_matrix {
     int64_t weights;     /* of W, from the layer's begin in the parameters */
-    int64_t n_in, n_out;
+    int64_t n_in, n_out; /* 0: the layer has no such matrix */
     int64_t n_adapted;   /* rows of B: n_out, and that of the matrices behind it in its tensor */
-    int64_t a, b;        /* of A and B, from the layer's begin in the adapters; -1: no adapter */
+    int64_t a, b;        /* of A and B, in the adapters; -1: no adapter */
 } dpi_lora_matrix;
 
 struct dpi_lora {
     const dpi_arch *arch;
     int32_t rank;
     float scale; /* alpha / rank */
-    dpi_lora_matrix matrix[DPI_LORA_MATRICES];
-    int64_t layer_size; /* from one layer's adapters to those of the next */
-    int64_t n_params;   /* of all layers */
+    uint32_t targets;
+    int64_t layers[DPI_LAYERS_MAX]; /* [n_layer] where the adapters of each begin */
+    int64_t n_params;               /* of all layers */
 };
+
+/* The adapters of a layer. */
+typedef struct dpi_lora_layer {
+    dpi_lora_matrix matrix[DPI_LORA_MATRICES];
+    int64_t end;
+} dpi_lora_layer;
 
 /* Whether `targets` are in 1..DPI_LORA_ALL, and have all matrices of a tensor of the file or none.
  * Errors: ARG. */
@@ -49,7 +55,12 @@ DPI_MUST_CHECK dpi_status dpi_lora_check_targets(const dpi_arch *arch, uint32_t 
 void dpi_lora_of(const dpi_graph_shape *shape, int32_t rank, float alpha, uint32_t targets,
                  dpi_lora *lora);
 
+/* Those of a layer of that shape. */
+dpi_lora_layer dpi_lora_layer_of(const dpi_lora *lora, const dpi_graph_shape *shape,
+                                 int32_t layer);
+
 /* A that is normal with deviation 1 / sqrt(n_in), B of zeros: the model begins as it was. */
-void dpi_lora_init(const dpi_lora *lora, int32_t n_layer, uint64_t seed, float *adapters);
+void dpi_lora_init(const dpi_lora *lora, const dpi_graph_shape *shape, uint64_t seed,
+                   float *adapters);
 
 #endif

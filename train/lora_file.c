@@ -4,22 +4,23 @@
 
 #include "kernels/weight_types.h"
 
-void dpi_lora_visit(const dpi_lora *lora, int32_t n_layer, const float *adapters,
+void dpi_lora_visit(const dpi_lora *lora, const dpi_graph_shape *shape, const float *adapters,
                     dpi_lora_visit_fn *visit, void *user) {
     char name[80];
-    for (int32_t l = 0; l < n_layer; l++)
+    for (int32_t l = 0; l < shape->n_layer; l++) {
+        const dpi_lora_layer layer = dpi_lora_layer_of(lora, shape, l);
         for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-            const dpi_lora_matrix *m = &lora->matrix[i];
+            const dpi_lora_matrix *m = &layer.matrix[i];
             const dpi_tensor_name tensor =
                 dpi_arch_tensor_name(dpi_arch_matrix(dpi_train_table(lora->arch), i), l, "weight");
-            const float *layer = adapters + l * lora->layer_size;
             if (m->a < 0)
                 continue;
             snprintf(name, sizeof name, "%s.lora_a", tensor.text);
-            visit(user, name, m->n_in, lora->rank, layer + m->a);
+            visit(user, name, m->n_in, lora->rank, adapters + m->a);
             snprintf(name, sizeof name, "%s.lora_b", tensor.text);
-            visit(user, name, lora->rank, m->n_adapted, layer + m->b);
+            visit(user, name, lora->rank, m->n_adapted, adapters + m->b);
         }
+    }
 }
 
 static void put_entry(void *user, const char *name, int64_t n_columns, int64_t n_rows,
@@ -42,8 +43,8 @@ void dpi_lora_put_keys(dpi_gguf_builder *w, const dpi_lora *lora, const char *na
     dpi_gguf_put_f32(w, "adapter.lora.alpha", lora->scale * (float)lora->rank);
 }
 
-void dpi_lora_put_tensors(dpi_gguf_builder *w, const dpi_lora *lora, int32_t n_layer,
+void dpi_lora_put_tensors(dpi_gguf_builder *w, const dpi_lora *lora, const dpi_graph_shape *shape,
                           const float *adapters) {
-    dpi_lora_visit(lora, n_layer, adapters, put_entry, w);
-    dpi_lora_visit(lora, n_layer, adapters, put_data, w);
+    dpi_lora_visit(lora, shape, adapters, put_entry, w);
+    dpi_lora_visit(lora, shape, adapters, put_data, w);
 }

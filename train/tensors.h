@@ -19,11 +19,15 @@ static inline int64_t dpi_train_tensor_size(const dpi_train_tensor *t) {
 
 int32_t dpi_train_tensor_count(const dpi_graph_shape *shape);
 /* An entry of the architecture's table: its sides, and its offset from the layer's begin. It has no
- * name. */
-dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *shape,
+ * name; n_in is 0 where the layer lacks it. */
+dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *shape, int32_t layer,
                                         const dpi_arch_tensor *tensor);
+/* The same, in a layer of these sizes, whose entries before it end at *end, which moves behind
+ * it. */
+dpi_train_tensor dpi_train_next_tensor(const dpi_graph_shape *shape, const dpi_shape *sizes,
+                                       const dpi_arch_tensor *tensor, int64_t *end);
 /* The tensor of the file that begins with this entry, which may be of several: their rows. */
-dpi_train_tensor dpi_train_file_tensor(const dpi_graph_shape *shape,
+dpi_train_tensor dpi_train_file_tensor(const dpi_graph_shape *shape, int32_t layer,
                                        const dpi_arch_tensor *tensor);
 /* index 0..count-1, in the order of a file. */
 dpi_train_tensor dpi_train_tensor_at(const dpi_graph_shape *shape, int32_t index);

@@ -170,6 +170,7 @@ static void init_norm(float *w, int64_t n) {
 static void init_params(dpi_train *t) {
     const dpi_graph_shape *s = &t->shape;
     const dpi_graph_layout *at = &t->layout;
+    const dpi_graph_places in = dpi_graph_places_of(s, 0); /* of each layer */
     uint64_t state = t->config.seed;
     double wide = 0.5 / sqrt(s->dim), down = 0.5 / sqrt(s->ffn), share = 1 / sqrt(2.0 * s->n_layer);
     init_matrix(t->params + at->embedding, (int64_t)s->n_vocab * s->dim, 0.02, &state);
@@ -177,13 +178,13 @@ static void init_params(dpi_train *t) {
         init_matrix(t->params + at->output, (int64_t)s->n_vocab * s->dim, 0.02, &state);
     init_norm(t->params + at->output_norm, s->dim);
     for (int32_t l = 0; l < s->n_layer; l++) {
-        float *w = t->params + at->layers + l * at->layer_size;
-        init_norm(w + at->attn_norm.at, s->dim);
-        init_matrix(w + at->wqkv, at->wo - at->wqkv, wide, &state);
-        init_matrix(w + at->wo, at->ffn_norm.at - at->wo, wide * share, &state);
-        init_norm(w + at->ffn_norm.at, s->dim);
-        init_matrix(w + at->w_gate_up, at->w_down - at->w_gate_up, wide, &state);
-        init_matrix(w + at->w_down, at->layer_size - at->w_down, down * share, &state);
+        float *w = t->params + at->layers[l];
+        init_norm(w + in.attn_norm.at, s->dim);
+        init_matrix(w + in.wqkv, in.wo - in.wqkv, wide, &state);
+        init_matrix(w + in.wo, in.ffn_norm.at - in.wo, wide * share, &state);
+        init_norm(w + in.ffn_norm.at, s->dim);
+        init_matrix(w + in.w_gate_up, in.w_down - in.w_gate_up, wide, &state);
+        init_matrix(w + in.w_down, in.size - in.w_down, down * share, &state);
     }
 }
 
@@ -361,16 +362,16 @@ static void update(dpi_train *t, double scale, const dpi_train_progress *p) {
         scale *= c->clip / p->grad_norm;
     /* Runs of matrices between the norms, which do not decay. */
     const dpi_graph_layout *at = &t->layout;
+    const dpi_graph_places in = dpi_graph_places_of(&t->shape, 0); /* of each layer */
     int64_t dim = t->shape.dim, end = at->output_norm;
     step_range(t, &a, scale, 0, end, c->weight_decay);
     step_range(t, &a, scale, end, dim, 0);
     for (int32_t l = 0; l < t->shape.n_layer; l++) {
-        int64_t layer = at->layers + l * at->layer_size;
-        step_range(t, &a, scale, layer + at->attn_norm.at, dim, 0);
-        step_range(t, &a, scale, layer + at->wqkv, at->ffn_norm.at - at->wqkv, c->weight_decay);
-        step_range(t, &a, scale, layer + at->ffn_norm.at, dim, 0);
-        step_range(t, &a, scale, layer + at->w_gate_up, at->layer_size - at->w_gate_up,
-                   c->weight_decay);
+        int64_t layer = at->layers[l];
+        step_range(t, &a, scale, layer + in.attn_norm.at, dim, 0);
+        step_range(t, &a, scale, layer + in.wqkv, in.ffn_norm.at - in.wqkv, c->weight_decay);
+        step_range(t, &a, scale, layer + in.ffn_norm.at, dim, 0);
+        step_range(t, &a, scale, layer + in.w_gate_up, in.size - in.w_gate_up, c->weight_decay);
     }
 }
 

@@ -136,7 +136,7 @@ static dpi_status create(dpi_tuner *t, dpi_error *err) {
         dpi_base_read(o->model, &t->shape, t->params);
     } else {
         dpi_base_norms(o->model, &t->shape, t->params);
-        dpi_lora_init(&t->lora, t->shape.n_layer, o->seed, t->adapters);
+        dpi_lora_init(&t->lora, &t->shape, o->seed, t->adapters);
     }
     return DPI_STATUS_OK;
 }

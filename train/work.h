@@ -20,8 +20,10 @@ typedef struct activations {
     real *r1;       /* [context] of the first norm */
     real *n1;       /* [context, dim] normalised; without a norm x */
     real *qkv;      /* [context, qkv], normalised, rotated */
-    real *qk;       /* [context, q + k] before the norms of heads */
-    real *rq, *rk;  /* [context, norms in a row] of those */
+    real *made;     /* [context, made] before the norms of heads; without these qkv */
+    real *rq, *rk, *rv; /* [context, norms in a row] of those */
+    real *dqkv;     /* [context, qkv] where later layers read its k and v; else that of the work
+                       space */
     real *att;      /* [context, att] output of attention */
     real *lse;      /* [context, n_head] */
     real *attended; /* [context, dim] what attention adds, before its norm */
@@ -33,6 +35,13 @@ typedef struct activations {
     real *h;        /* [context, ffn] */
     real *fed;      /* [context, dim] what the feed-forward adds, before its norm */
     real *r_ffn;    /* [context] */
+    /* With an input of the layer's own: */
+    real *before;   /* [context, dim] what comes to it */
+    real *input_gu; /* [context, 2 input] gate, input */
+    real *input_h;  /* [context, input] */
+    real *put_in;   /* [context, dim] what it adds, before its norm */
+    real *r_input;  /* [context] */
+    real *unscaled; /* [context, dim] with a scale of what the layer gives */
 } activations;
 
 /* Views of one array; layers' activations one after the other. */
@@ -52,13 +61,21 @@ typedef struct work {
     real *added;  /* [context, dim] what a block adds, or its gradient, where it has a norm or a
                      scale */
     real *dqkv;   /* as qkv */
-    real *dqk;    /* [q + k] of a row, before the norms of heads */
-    real *dh;     /* [context, ffn] */
+    real *dmade;  /* as made, where heads have norms */
+    real *dh;     /* [context, the larger of ffn and input] */
+    /* With inputs of layers: */
+    real *inputs;  /* [context, n_layer, input] */
+    real *raw;     /* as inputs: their part that the embedding makes, before its norm */
+    real *r_raw;   /* [context, n_layer] */
+    real *dinputs; /* as inputs, where the embedding is trained */
+    real *gate;    /* [context, input] */
+    real *weights_of_inputs; /* [input] those of the norm */
+    float *floats; /* [the larger of n_layer * input and dim] a row of the model's */
+    real *ones;    /* [head_v] the weights of a norm without any */
     real *low;    /* [2, context, rank] where adapters are trained */
     real *unused; /* [the longest norm] gradients of norms that are not trained */
-    real *tile;   /* [tile_reals] with a base */
+    real *tile;   /* [tile_reals] with a base, or with inputs of layers */
     real *layers;
-    int64_t layer_size;
     size_t size; /* of all, in reals */
 } work;
 
@@ -67,22 +84,38 @@ static int32_t head_rows(const dpi_graph_shape *s) {
     return s->context < most ? s->context : most;
 }
 static int64_t tile_reals(const dpi_graph_shape *s) {
-    const dpi_graph_widths wide = dpi_graph_widths_of(s);
-    const int64_t sizes[] = {s->dim, s->n_vocab, s->ffn, wide.q, wide.att};
+    const dpi_graph_widths wide = dpi_graph_widest(s);
+    const int64_t sizes[] = {s->dim, s->n_vocab, wide.ffn, wide.q, wide.att};
     int64_t rows = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         rows = sizes[i] > rows ? sizes[i] : rows;
     const int64_t most = s->dim * rows; /* of the largest matrix */
     return most < TILE_REALS ? most : TILE_REALS;
 }
+/* The most of any rotation. */
 static int32_t n_rot_of(const dpi_graph_shape *s) {
-    return s->n_rot ? s->n_rot : dpi_graph_widths_of(s).head;
+    return s->n_rot ? s->n_rot : dpi_graph_sizes(s, 0).head_dim;
+}
+/* Of a rotation, as the layers that have it. */
+static int32_t n_rot_at(const dpi_graph_shape *s, int32_t rotation) {
+    for (int32_t l = 0; s->shapes && l < s->n_layer; l++)
+        if ((int32_t)s->layers[l].rotation == rotation)
+            return s->shapes[l].n_rot;
+    return n_rot_of(s);
 }
 static int32_t n_rotations_of(const dpi_graph_shape *s) {
     return s->n_rotations ? s->n_rotations : 1;
 }
-static int32_t qkv_of(const dpi_graph_shape *s) { return dpi_graph_widths_of(s).qkv; }
-static int32_t att_of(const dpi_graph_shape *s) { return dpi_graph_widths_of(s).att; }
+/* Whose keys and values a layer reads. */
+static int32_t kv_layer(const dpi_graph_shape *s, int32_t layer) {
+    return layer - dpi_graph_sizes(s, layer).kv_back;
+}
+static bool is_shared(const dpi_graph_shape *s, int32_t layer) {
+    for (int32_t l = layer + 1; l < s->n_layer; l++)
+        if (kv_layer(s, l) == layer)
+            return true;
+    return false;
+}
 
 static real scale_or_1(float scale) { return scale > 0 ? (real)scale : 1; }
 static bool has_residual_scale(const dpi_graph_shape *s) {
@@ -101,39 +134,72 @@ static real *place(real *base, size_t *used, int64_t n) {
 }
 
 /* Those of a layer, which begin at `base`. Returns their size. */
-static int64_t map_layer(const dpi_graph_shape *s, const dpi_graph_layout *at, real *base,
-                         activations *a) {
-    const dpi_graph_widths wide = dpi_graph_widths_of(s);
-    const int64_t n = s->context, dim = s->dim, ffn = s->ffn;
-    const bool normed = at->q_norm.n > 0;
-    const bool post_att = at->post_attn_norm.n > 0, post_ffn = at->post_ffn_norm.n > 0;
+static int64_t map_layer(const dpi_graph_shape *s, int32_t layer, real *base, activations *a) {
+    const dpi_graph_widths wide = dpi_graph_widths_of(s, layer);
+    const dpi_graph_places at = dpi_graph_places_of(s, layer);
+    const int64_t n = s->context, dim = s->dim, ffn = wide.ffn, input = wide.input;
+    const int64_t with_post_att = at.post_attn_norm.n ? n : 0;
+    const int64_t with_post_ffn = at.post_ffn_norm.n ? n : 0, with_input = input ? n : 0;
     size_t used = 0;
     a->x = place(base, &used, n * dim);
     a->r1 = place(base, &used, n);
-    a->n1 = at->attn_norm.n ? place(base, &used, n * dim) : a->x;
+    a->n1 = at.attn_norm.n ? place(base, &used, n * dim) : a->x;
     a->qkv = place(base, &used, n * wide.qkv);
-    a->qk = place(base, &used, normed ? n * (wide.q + wide.k) : 0);
-    a->rq = place(base, &used, normed ? n * (wide.q / at->q_norm.n) : 0);
-    a->rk = place(base, &used, normed ? n * (wide.k / at->k_norm.n) : 0);
+    a->made = at.q_norm.n ? place(base, &used, n * wide.made) : a->qkv;
+    a->rq = place(base, &used, at.q_norm.n ? n * (wide.q / at.q_norm.n) : 0);
+    a->rk = place(base, &used, at.k_norm.n ? n * (wide.k / at.k_norm.n) : 0);
+    a->rv = place(base, &used, s->arch->norms_values ? n * wide.n_kv_head : 0);
+    a->dqkv = is_shared(s, layer) ? place(base, &used, n * wide.qkv) : NULL;
     a->att = place(base, &used, n * wide.att);
-    a->lse = place(base, &used, n * s->n_head);
-    a->attended = place(base, &used, post_att ? n * dim : 0);
-    a->r_att = place(base, &used, post_att ? n : 0);
+    a->lse = place(base, &used, n * wide.n_head);
+    a->attended = place(base, &used, with_post_att * dim);
+    a->r_att = place(base, &used, with_post_att);
     a->middle = place(base, &used, n * dim);
     a->r2 = place(base, &used, n);
-    a->n2 = at->ffn_norm.n ? place(base, &used, n * dim) : a->middle;
+    a->n2 = at.ffn_norm.n ? place(base, &used, n * dim) : a->middle;
     a->gu = place(base, &used, n * 2 * ffn);
     a->h = place(base, &used, n * ffn);
-    a->fed = place(base, &used, post_ffn ? n * dim : 0);
-    a->r_ffn = place(base, &used, post_ffn ? n : 0);
+    a->fed = place(base, &used, with_post_ffn * dim);
+    a->r_ffn = place(base, &used, with_post_ffn);
+    a->before = place(base, &used, with_input * dim);
+    a->input_gu = place(base, &used, n * 2 * input);
+    a->input_h = place(base, &used, n * input);
+    a->put_in = place(base, &used, with_input * dim);
+    a->r_input = place(base, &used, with_input);
+    a->unscaled = place(base, &used, at.output_scale.n ? n * dim : 0);
     return (int64_t)used;
 }
 
-static work work_map(const dpi_graph_shape *s, const dpi_graph_layout *at, real *base) {
-    const dpi_graph_widths wide = dpi_graph_widths_of(s);
-    const int64_t n = s->context, dim = s->dim, ffn = s->ffn;
-    const bool posted = at->post_attn_norm.n > 0 || at->post_ffn_norm.n > 0;
-    const int64_t norm = at->q_norm.n > dim ? at->q_norm.n : dim;
+/* Whether layers have a norm behind a block. */
+static bool has_post_norms(const dpi_graph_shape *s) {
+    const dpi_graph_places at = dpi_graph_places_of(s, 0);
+    return at.post_attn_norm.n > 0 || at.post_ffn_norm.n > 0;
+}
+
+/* What makes the inputs of layers. */
+static void map_inputs(const dpi_graph_shape *s, work *w, real *base, size_t *used) {
+    const dpi_graph_widths wide = dpi_graph_widest(s);
+    const int64_t n = s->context, all = s->n_layer * (int64_t)wide.input;
+    w->inputs = place(base, used, n * all);
+    w->raw = place(base, used, n * all);
+    w->r_raw = place(base, used, wide.input ? n * s->n_layer : 0);
+    w->dinputs = place(base, used, s->lora ? 0 : n * all);
+    w->gate = place(base, used, n * wide.input);
+    w->weights_of_inputs = place(base, used, wide.input);
+    /* A real has at least the size of a float. */
+    w->floats = (float *)(void *)place(base, used, wide.input ? all > s->dim ? all : s->dim : 0);
+    w->ones = place(base, used, s->arch->norms_values ? wide.head_v : 0);
+}
+
+static work work_map(const dpi_graph_shape *s, real *base) {
+    const dpi_graph_widths wide = dpi_graph_widest(s);
+    const dpi_graph_places at = dpi_graph_places_of(s, 0);
+    const int64_t n = s->context, dim = s->dim;
+    const int64_t norms[] = {dim, s->arch->norms_all_heads ? wide.q : wide.head, wide.head_v,
+                             wide.input};
+    int64_t norm = 0; /* the longest */
+    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
+        norm = norms[i] > norm ? norms[i] : norm;
     size_t used = 0;
     activations first;
     work w = {.cs = place(base, &used, n_rotations_of(s) * n * n_rot_of(s))};
@@ -150,16 +216,18 @@ static work work_map(const dpi_graph_shape *s, const dpi_graph_layout *at, real 
     w.blocks = place(base, &used, 2 * ATTN_BLOCK * n);
     w.dx = place(base, &used, n * dim);
     w.dn = place(base, &used, n * (wide.att > dim ? wide.att : dim));
-    w.added = place(base, &used, posted || has_residual_scale(s) ? n * dim : 0);
+    w.added = place(base, &used, has_post_norms(s) || has_residual_scale(s) ? n * dim : 0);
     w.dqkv = place(base, &used, n * wide.qkv);
-    w.dqk = place(base, &used, at->q_norm.n ? wide.q + wide.k : 0);
-    w.dh = place(base, &used, n * ffn);
+    w.dmade = place(base, &used, at.q_norm.n ? n * wide.made : 0);
+    w.dh = place(base, &used, n * (wide.input > wide.ffn ? wide.input : wide.ffn));
+    map_inputs(s, &w, base, &used);
     w.low = place(base, &used, s->lora ? 2 * n * s->lora->rank : 0);
-    w.unused = place(base, &used, s->lora ? norm : 0);
-    w.tile = place(base, &used, s->base ? tile_reals(s) : 0);
+    w.unused = place(base, &used, s->lora || s->inputs || s->arch->norms_values ? norm : 0);
+    w.tile = place(base, &used, s->base || s->inputs ? tile_reals(s) : 0);
     w.layers = base ? base + used : NULL;
-    w.layer_size = map_layer(s, at, NULL, &first);
-    w.size = used + (size_t)(w.layer_size * s->n_layer);
+    for (int32_t l = 0; l < s->n_layer; l++)
+        used += (size_t)map_layer(s, l, NULL, &first);
+    w.size = used;
     return w;
 }
 

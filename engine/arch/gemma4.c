@@ -129,6 +129,6 @@ static dpi_status read(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
 }
 
 const dpi_arch dpi_arch_gemma4 = {.name = "gemma4", DPI_TENSORS_OF(ATTENTION, tensors, 9),
-                                  .keys = keys, .read = read, .rotates_halves = true, .has_gelu = true,
-                                  .norms_values = true, .needs_rope_freqs = true,
+                                  .keys = keys, .read = read, .rotates_halves = true,
+                                  .has_gelu = true, .norms_values = true, .needs_rope_freqs = true,
                                   .has_windows = true};

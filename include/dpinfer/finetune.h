@@ -94,12 +94,14 @@ typedef struct dpi_finetune_options {
     /* The adapter. */
     int32_t full;     /* 1: there is none, all weights are trained: the model stores them as floats
                          (F32, F16, BF16), a whole model is written, and rank, alpha and targets are
-                         not read. Biases stay as they are. "Adapter" below is that
-                         model; default 0 */
+                         not read. Biases stay as they are, and so does what makes the inputs of
+                         layers (Gemma 4's per_layer_*). "Adapter" below is that model;
+                         default 0 */
     int32_t rank;     /* default 1: see docs/commands.md */
     double alpha;     /* default 16 */
     uint32_t targets; /* default DPI_FINETUNE_ALL; of matrices that are one tensor of the model's
-                         file all or none */
+                         file all or none; a layer that lacks one has no adapter of
+                         it */
     /* The optimiser: Adam, a linear warm-up and a cosine to a tenth of lr. */
     double clip;      /* of a unit's gradient; default 1 */
     double lr;        /* 0 (default): 1e-3, with full 1e-5 */

@@ -44,11 +44,11 @@ void dpi_finetune_hex(struct sha256_ctx *hash, char hex[DPI_FINETUNE_HEX + 1]) {
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 }
 
-void dpi_finetune_hash(const dpi_lora *lora, int32_t n_layer, const float *adapters,
+void dpi_finetune_hash(const dpi_lora *lora, const dpi_graph_shape *shape, const float *adapters,
                        char hex[DPI_FINETUNE_HEX + 1]) {
     struct sha256_ctx hash;
     sha256_init(&hash);
-    dpi_lora_visit(lora, n_layer, adapters, visit, &hash);
+    dpi_lora_visit(lora, shape, adapters, visit, &hash);
     dpi_finetune_hex(&hash, hex);
 }
 
@@ -154,6 +154,7 @@ void dpi_finetune_put_merged(dpi_gguf_builder *w, const dpi_gguf *adapter,
 
 dpi_status dpi_finetune_write(const dpi_finetune *f, const char *path, int fd, dpi_error *err) {
     const dpi_lora *lora = dpi_tuner_lora(f->tuner);
+    const dpi_graph_shape *shape = dpi_tuner_shape(f->tuner);
     const float *adapters = dpi_tuner_adapters(f->tuner);
     char hex[DPI_FINETUNE_HEX + 1], name[96];
     dpi_gguf_builder *w;
@@ -162,14 +163,14 @@ dpi_status dpi_finetune_write(const dpi_finetune *f, const char *path, int fd, d
                         dpi_finetune_steps_done(f), f->options.n_steps);
     if (f->claim.full)
         return dpi_finetune_write_whole(f, path, fd, err);
-    dpi_finetune_hash(lora, f->n_layer, adapters, hex);
+    dpi_finetune_hash(lora, shape, adapters, hex);
     snprintf(name, sizeof name, "%.12s%s", hex,
              dpi_finetune_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
     DPI_TRY(dpi_gguf_builder_create(path, fd, &w, err));
     dpi_lora_put_keys(w, lora, name);
     put_base(w, f);
     dpi_finetune_put_claim(w, f, hex);
-    dpi_lora_put_tensors(w, lora, f->n_layer, adapters);
+    dpi_lora_put_tensors(w, lora, shape, adapters);
     return dpi_gguf_builder_finish(w, err);
 }
 

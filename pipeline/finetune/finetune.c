@@ -74,7 +74,6 @@ static dpi_status open_all(dpi_finetune *f, dpi_error *err) {
     DPI_TRY(dpi_finetune_settle(f, err));
     dpi_model_info_init(&info);
     DPI_TRY(dpi_model_info_get(f->options.model, &info, err));
-    f->n_layer = info.n_layer;
     if (f->options.n_threads == 0)
         f->options.n_threads = dpi_processors();
     DPI_TRY(dpi_check_range("positions", f->options.n_positions, 2, info.n_ctx_train, err));

@@ -19,7 +19,6 @@ struct dpi_finetune {
     dpi_finetune_options options; /* n_threads and n_expected settled */
     dpi_finetune_claim claim;
     dpi_tuner *tuner;
-    int32_t n_layer;
     dpi_instructions instructions;
     dpi_examples examples;
     dpi_examples held_out; /* PUBLIC */
@@ -84,7 +83,7 @@ void dpi_finetune_put_merged(dpi_gguf_builder *builder, const dpi_gguf *adapter,
 /* Whether a file has a claim, whatever it is. */
 bool dpi_finetune_is_claimed(const dpi_gguf *file);
 /* SHA-256 of an adapter's tensors, in hex. */
-void dpi_finetune_hash(const dpi_lora *lora, int32_t n_layer, const float *adapters,
+void dpi_finetune_hash(const dpi_lora *lora, const dpi_graph_shape *shape, const float *adapters,
                        char hex[DPI_FINETUNE_HEX + 1]);
 
 #endif

@@ -69,7 +69,8 @@ static void hash_head(struct sha256_ctx *hash, const dpi_gguf_tensor *t, uint32_
 /* Of a file that nothing but its names is known of. */
 static bool may_be_trained(const char *tensor) {
     const char *dot = strrchr(tensor, '.');
-    return strncmp(tensor, "rope_", 5) != 0 && !(dot && strcmp(dot, ".bias") == 0);
+    return strncmp(tensor, "rope_", 5) != 0 && strncmp(tensor, "per_layer_", 10) != 0 &&
+           !(dot && strcmp(dot, ".bias") == 0);
 }
 
 int64_t dpi_finetune_hash_whole(const dpi_gguf *file, char hex[DPI_FINETUNE_HEX + 1]) {

@@ -330,7 +330,7 @@ refuse 2 "--targets: found 'w'" $tune --sigma 2 --targets v,w -o x.gguf
 # What is written has the base's architecture, and texts are drawn with it. What needs the shared
 # data is skipped when it is absent.
 arch=${DPI_DATA:-$here/../../../shared/data}/arch
-for name in qwen3 gemma3 phi3; do
+for name in qwen3 gemma3 phi3 gemma4 gemma4-e2b; do
     base=$arch/$name-A.gguf of_base="${alone/m.gguf/$arch/$name-A.gguf} --units 8 --sigma 2"
     [ -f "$base" ] || { echo "left out: no $base"; continue; }
     works $of_base -o $name.gguf --merge $name-merged.gguf -q
@@ -341,7 +341,9 @@ for name in qwen3 gemma3 phi3; do
 a, b = floats("with.f32"), floats("merged.f32")
 assert sum((x - y) ** 2 for x, y in zip(a, b)) < 1e-11 * sum(x * x for x in a)
 P
-    refuse 3 "is '$name', that of the model is 'llama'" generate m.gguf --lora $name.gguf -n 4
+    refuse 3 "is '${name%-e2b}', that of the model is 'llama'" generate m.gguf \
+        --lora $name.gguf -n 4
+    works ${full/m.gguf/$base} --sigma 2 -o all-$name.gguf -q; verifies all-$name.gguf PRIVATE
     [ $name != phi3 ] || refuse 2 "one tensor, attn_qkv, of this model" $of_base -o x.gguf \
         --targets q
 done
@@ -372,7 +374,7 @@ parameters.update(histogram_scale=200)|                  |1 WRONG  statement.eps
 parameters.update(sigma=50.0)        |                   |1 WRONG  statement.epsilon
 parameters.update(sigma=50.0)        |--lora ah.gguf     |1 WRONG  parameters.sigma
 parameters.update(randomness=1)      |                   |1 WRONG  label
-statement.update(adjacency="one")    |                   |1 WRONG  statement.adjacency: recorded "one"
+statement.update(adjacency="one")|              |1 WRONG  statement.adjacency: recorded "one"
 statement.update(by="magic")         |                   |1 WRONG  statement.by
 update(model="another")              |--lora ah.gguf     |1 WRONG  model: recorded "another"
 update(model="another")              |                   |0 given  model: recorded "another"

@@ -10,7 +10,7 @@ static const char *const files[] = {
     "qwen2-A",      "qwen3-A",   "gemma2-A",     "gemma2-27b-A",    "gemma3-A", "gemma3-linear8-A",
     "vaultgemma-A", "phi3-A",    "mistral3-A",   "phi3-longrope-A", "granite-A", "smollm3-A",
     "olmo2-A",      "olmo3-A",   "llama-bias-A", "llama-yarn-A",    "llama-linear-A",
-    "llama-attnfactor-A",
+    "llama-attnfactor-A", "gemma4-A", "gemma4-e2b-A",
 };
 
 enum { N = 64, N_VOCAB = 512, SHORT = 24, ARCH_RANK = 2 };
@@ -104,37 +104,42 @@ static void check_largest(graph_case *c, int64_t begin, int64_t n, const char *f
 /* Two examples, the second longer than a window. */
 static const int32_t ends[] = {0, 5, SHORT};
 
-/* Of each tensor of a layer in one layer, and of those of no layer. */
+/* Where layers are alike the i-th of n tensors is checked in one of them. */
+static bool is_checked(const dpi_graph_shape *s, int32_t i, int32_t n) {
+    return s->arch == &dpi_arch_gemma4 || i / n == i % n % s->n_layer;
+}
+
+/* Of each tensor of a layer, and of those of no layer. */
 TEST(test_gradient) {
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         OWN(arch_case) a = open_arch(files[f], SHORT, 0);
         const dpi_graph_shape *s = &a->c->shape;
-        const int32_t n_first = 2 + !s->tied;
-        const int32_t n = (dpi_train_tensor_count(s) - n_first) / s->n_layer;
         read_row(a->c, files[f], SHORT, ends);
         differentiate(a->c);
-        for (int32_t i = 0; i < n_first + n; i++) {
-            const int32_t layer = i < n_first ? 0 : i % s->n_layer;
-            const dpi_train_tensor t = dpi_train_tensor_at(s, i + layer * n);
-            check_largest(a->c, t.offset, dpi_train_tensor_size(&t), files[f], t.name);
+        const int32_t n_first = 2 + !s->tied, n_tensors = dpi_train_tensor_count(s) - n_first;
+        for (int32_t i = 0; i < n_first + n_tensors; i++) {
+            const dpi_train_tensor t = dpi_train_tensor_at(s, i);
+            if (i < n_first || is_checked(s, i - n_first, n_tensors / s->n_layer))
+                check_largest(a->c, t.offset, dpi_train_tensor_size(&t), files[f], t.name);
         }
     }
 }
 
-/* Of each A and B in one layer; and in float, by the matrices of the model. */
+/* Of each A and B; and in float, by the matrices of the model. */
 TEST(test_adapters) {
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         OWN(arch_case) a = open_arch(files[f], SHORT, DPI_LORA_ALL);
         graph_case *c = a->c;
         read_row(c, files[f], SHORT, ends);
         differentiate(c);
-        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-            const dpi_lora_matrix *m = &c->lora.matrix[i];
-            const int64_t layer = i % c->shape.n_layer * c->lora.layer_size;
-            if (m->a < 0)
+        for (int32_t i = 0; i < DPI_LORA_MATRICES * c->shape.n_layer; i++) {
+            const dpi_lora_layer layer =
+                dpi_lora_layer_of(&c->lora, &c->shape, i / DPI_LORA_MATRICES);
+            const dpi_lora_matrix *m = &layer.matrix[i % DPI_LORA_MATRICES];
+            if (m->a < 0 || !is_checked(&c->shape, i, DPI_LORA_MATRICES))
                 continue;
-            check_largest(c, layer + m->a, ARCH_RANK * m->n_in, files[f], "lora_a");
-            check_largest(c, layer + m->b, ARCH_RANK * m->n_adapted, files[f], "lora_b");
+            check_largest(c, m->a, ARCH_RANK * m->n_in, files[f], "lora_a");
+            check_largest(c, m->b, ARCH_RANK * m->n_adapted, files[f], "lora_b");
         }
         const dpi_graph_base base = dpi_base_of(a->model);
         dpi_graph_shape shape = c->shape;
@@ -153,7 +158,8 @@ TEST(test_adapters) {
 /* Matrices that are one tensor of the file have one adapter: its A is that of all of them. */
 TEST(test_fused) {
     OWN(arch_case) a = open_arch("phi3-A", SHORT, DPI_LORA_ALL);
-    const dpi_lora_matrix *m = a->c->lora.matrix;
+    const dpi_lora_layer layer = dpi_lora_layer_of(&a->c->lora, &a->c->shape, 0);
+    const dpi_lora_matrix *m = layer.matrix;
     assert_int_equal(m[DPI_LORA_Q].n_adapted,
                      m[DPI_LORA_Q].n_out + m[DPI_LORA_K].n_out + m[DPI_LORA_V].n_out);
     assert_int_equal(m[DPI_LORA_GATE].n_adapted, m[DPI_LORA_GATE].n_out + m[DPI_LORA_UP].n_out);
@@ -164,4 +170,19 @@ TEST(test_fused) {
     assert_error(dpi_lora_check_targets(&dpi_arch_phi3, 1, ERR), ARG,
                  "some of the 3 matrices that are one tensor, attn_qkv");
     assert_error(dpi_lora_check_targets(&dpi_arch_phi3, 7 | 1 << DPI_LORA_UP, ERR), ARG, "ffn_up");
+}
+
+/* What makes the inputs of layers is not trained; what layers do with them is. */
+TEST(test_inputs) {
+    OWN(arch_case) a = open_arch("gemma4-e2b-A", SHORT, 0);
+    static const char *const frozen[] = {"per_layer_token_embd.weight", "rope_freqs.weight",
+                                         "per_layer_model_proj.weight",
+                                         "per_layer_proj_norm.weight"};
+    dpi_train_tensor found;
+    for (size_t i = 0; i < sizeof frozen / sizeof *frozen; i++) {
+        assert_true(dpi_gguf_tensor_find(a->model->gguf, frozen[i]) != NULL);
+        assert_false(dpi_train_tensor_find(&a->c->shape, frozen[i], &found));
+    }
+    assert_true(dpi_train_tensor_find(&a->c->shape, "blk.1.inp_gate.weight", &found));
+    assert_true(dpi_train_tensor_find(&a->c->shape, "blk.1.proj.weight", &found));
 }

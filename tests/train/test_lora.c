@@ -7,6 +7,10 @@ enum { POSITIONS = 90, RANK = 3 };
 /* A row that is longer than a block of attention and of the head, and a short one. */
 static const int32_t long_row[] = {0, 1, 20, POSITIONS}, short_row[] = {0, 1, 7, 24};
 
+static dpi_lora_matrix matrix_of(const graph_case *c, int32_t layer, int32_t matrix) {
+    return dpi_lora_layer_of(&c->lora, &c->shape, layer).matrix[matrix];
+}
+
 static graph_case *open_case(uint32_t targets, const dpi_graph_shape *shape,
                              const int32_t *begins) {
     graph_case *c = random_graph(shape, targets, RANK, begins, 3);
@@ -40,10 +44,10 @@ static void check_merged(uint32_t targets) {
     const double adapted = loss_of(c);
     for (int32_t l = 0; l < c->shape.n_layer; l++)
         for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-            const dpi_lora_matrix *m = &c->lora.matrix[i];
-            const double *a = c->trained + l * c->lora.layer_size + m->a;
-            const double *b = c->trained + l * c->lora.layer_size + m->b;
-            double *w = c->params + c->at.layers + l * c->at.layer_size + m->weights;
+            const dpi_lora_matrix at = matrix_of(c, l, i), *m = &at;
+            const double *a = c->trained + m->a;
+            const double *b = c->trained + m->b;
+            double *w = c->params + c->at.layers[l] + m->weights;
             for (int64_t o = 0; m->a >= 0 && o < m->n_out; o++)
                 for (int64_t in = 0; in < m->n_in; in++)
                     for (int32_t r = 0; r < RANK; r++)
@@ -67,12 +71,12 @@ TEST(test_layout) {
     OWN_ARRAY(unsigned char) seen = dpi_calloc((size_t)c->n_trained, 1);
     for (int32_t l = 0; l < c->shape.n_layer; l++)
         for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-            const dpi_lora_matrix *m = &c->lora.matrix[i];
+            const dpi_lora_matrix at = matrix_of(c, l, i), *m = &at;
             assert_int_equal(m->a >= 0, i == DPI_LORA_Q || i == DPI_LORA_DOWN);
             for (int64_t j = 0; m->a >= 0 && j < RANK * m->n_in; j++)
-                seen[l * c->lora.layer_size + m->a + j]++;
+                seen[m->a + j]++;
             for (int64_t j = 0; m->a >= 0 && j < RANK * m->n_out; j++)
-                seen[l * c->lora.layer_size + m->b + j]++;
+                seen[m->b + j]++;
         }
     for (int64_t i = 0; i < c->n_trained; i++)
         assert_int_equal(seen[i], 1);
@@ -82,13 +86,13 @@ TEST(test_layout) {
 TEST(test_init) {
     OWN(graph_case) c = open_small(DPI_LORA_ALL, 1, long_row);
     OWN_ARRAY(float) adapters = dpi_calloc((size_t)c->n_trained, sizeof *adapters);
-    dpi_lora_init(&c->lora, c->shape.n_layer, 5, adapters);
+    dpi_lora_init(&c->lora, &c->shape, 5, adapters);
     for (int64_t i = 0; i < c->n_trained; i++)
         c->trained[i] = (double)adapters[i];
     const double begun = differentiate(c);
     double of_a = 0, of_b = 0;
     for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-        const dpi_lora_matrix *m = &c->lora.matrix[i];
+        const dpi_lora_matrix at = matrix_of(c, 0, i), *m = &at;
         for (int64_t j = 0; j < RANK * m->n_in; j++)
             of_a = fmax(of_a, fabs(c->gradient[m->a + j]));
         for (int64_t j = 0; j < RANK * m->n_out; j++)
@@ -104,12 +108,12 @@ static void read_rows(const void *user, int32_t layer, int32_t matrix, int64_t f
                       float *to) {
     const graph_case *c = user;
     const bool in_layer = matrix < DPI_LORA_MATRICES;
-    const dpi_lora_matrix *m = in_layer ? &c->lora.matrix[matrix] : NULL;
-    const int64_t n_in = in_layer ? m->n_in : c->shape.dim;
-    const int64_t begin = in_layer ? c->at.layers + layer * c->at.layer_size + m->weights
+    const dpi_lora_matrix m = matrix_of(c, layer, in_layer ? matrix : 0);
+    const int64_t n_in = in_layer ? m.n_in : c->shape.dim;
+    const int64_t begin = in_layer ? c->at.layers[layer] + m.weights
                           : matrix == DPI_GRAPH_OUTPUT ? c->at.output
                                                        : c->at.embedding;
-    assert_in_range(first + n, 1, in_layer ? m->n_out : c->shape.n_vocab);
+    assert_in_range(first + n, 1, in_layer ? m.n_out : c->shape.n_vocab);
     for (int64_t i = 0; i < n * n_in; i++)
         to[i] = (float)c->params[begin + first * n_in + i];
 }
@@ -124,10 +128,12 @@ static float *base_params(const graph_case *c, const dpi_graph_shape *shape, con
     float *of_base = dpi_calloc((size_t)(at.n_params + c->n_trained), sizeof *of_base);
     memcpy(of_base + at.output_norm, params + c->at.output_norm, dim);
     for (int32_t l = 0; l < shape->n_layer; l++) {
-        float *to = of_base + at.layers + l * at.layer_size;
-        const float *from = params + c->at.layers + l * c->at.layer_size;
-        memcpy(to + at.attn_norm.at, from + c->at.attn_norm.at, dim);
-        memcpy(to + at.ffn_norm.at, from + c->at.ffn_norm.at, dim);
+        const dpi_graph_places of = dpi_graph_places_of(shape, l);
+        const dpi_graph_places all = dpi_graph_places_of(&c->shape, l);
+        float *to = of_base + at.layers[l];
+        const float *from = params + c->at.layers[l];
+        memcpy(to + of.attn_norm.at, from + all.attn_norm.at, dim);
+        memcpy(to + of.ffn_norm.at, from + all.ffn_norm.at, dim);
     }
     memcpy(of_base + at.n_params, params + c->at.n_params, (size_t)c->n_trained * sizeof(float));
     return of_base;
