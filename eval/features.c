@@ -41,13 +41,8 @@ static double surprise(const float *row, int32_t n_vocab, int32_t token) {
 static dpi_status read_tokens(const dpi_model *model, const eval_text *t, uint32_t flags,
                               int32_t **tokens, size_t *capacity, size_t *n, dpi_error *err) {
     const size_t most = 4 * t->n_bytes + 5;
-    if (most > *capacity) {
-        int32_t *more = dpi_private_realloc(*tokens, most * sizeof *more);
-        if (!more)
-            return no_memory(err);
-        *tokens = more;
-        *capacity = most;
-    }
+    if (!dpi_private_grow(tokens, capacity, most, sizeof **tokens))
+        return no_memory(err);
     return dpi_tokenize(model, t->text, t->n_bytes, flags, *tokens, *capacity, n, err);
 }
 

@@ -80,15 +80,9 @@ static uint64_t hash_of(const char *text, size_t n_bytes) {
 }
 
 static void put(findings *f, int32_t kind, const char *text, size_t n_bytes) {
-    if (f->n == f->room) {
-        const size_t room = 2 * f->room + 64;
-        finding *more = dpi_private_realloc(f->at, room * sizeof *more);
-        f->failed |= !more;
-        if (!more)
-            return;
-        f->at = more;
-        f->room = room;
-    }
+    f->failed |= !dpi_private_grow(&f->at, &f->room, f->n + 1, sizeof *f->at);
+    if (f->failed)
+        return;
     f->at[f->n++] = (finding){hash_of(text, n_bytes), kind, f->text};
 }
 

@@ -58,14 +58,8 @@ static dpi_status add_seen(all_seen *a, place at, const char *name, const char *
                            double number, dpi_error *err) {
     if (a->n == SEEN_MAX)
         return eval_fail(err, DPI_STATUS_LIMIT, "fields of all texts: more than %d", SEEN_MAX);
-    if (a->n == a->capacity) {
-        const size_t capacity = a->capacity ? 2 * a->capacity : 256;
-        seen *more = dpi_private_realloc(a->at, capacity * sizeof *more);
-        if (!more)
-            return no_memory(err);
-        a->at = more;
-        a->capacity = capacity;
-    }
+    if (!dpi_private_grow(&a->at, &a->capacity, a->n + 1, sizeof *a->at))
+        return no_memory(err);
     seen *s = &a->at[a->n++];
     *s = (seen){copy(name), value ? copy(value) : NULL, number, at.set, at.object};
     return s->name && (s->value || !value) ? DPI_STATUS_OK : no_memory(err);

@@ -1,7 +1,7 @@
 /* states.c - nodes to states, from the end to the beginning: what comes next is there already. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "grammar/grammar.h"
 
@@ -17,14 +17,11 @@ typedef struct maker {
 
 static dpi_status add_state(maker *m, dpi_state state, int32_t *index) {
     dpi_grammar *g = m->grammar;
-    void *states = g->states;
     if (g->n_states == DPI_GRAMMAR_STATES_MAX)
         return dpi_fail(m->err, DPI_STATUS_LIMIT,
                         "a grammar of more than %d states once its repetitions are written out",
                         DPI_GRAMMAR_STATES_MAX);
-    const bool ok = dpi_grow(&states, &m->capacity, (size_t)g->n_states, sizeof state);
-    g->states = states;
-    if (!ok)
+    if (!dpi_grow(&g->states, &m->capacity, (size_t)g->n_states + 1, sizeof state))
         return dpi_fail(m->err, DPI_STATUS_MEMORY, "no memory for the states of a grammar");
     *index = g->n_states++;
     g->states[*index] = state;

@@ -99,14 +99,8 @@ static void answer_end(answer *a, const refusal *failure) {
 }
 
 static bool add_text(answer *a, const char *bytes, size_t n_bytes) {
-    if (n_bytes > a->capacity - a->n_bytes) {
-        const size_t capacity = 2 * (a->n_bytes + n_bytes) + 64;
-        char *grown = dpi_private_realloc(a->text, capacity);
-        if (!grown)
-            return false;
-        a->text = grown;
-        a->capacity = capacity;
-    }
+    if (!dpi_private_grow(&a->text, &a->capacity, a->n_bytes + n_bytes, 1))
+        return false;
     if (n_bytes > 0)
         memcpy(a->text + a->n_bytes, bytes, n_bytes);
     a->n_bytes += n_bytes;

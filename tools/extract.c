@@ -141,14 +141,8 @@ typedef struct growing {
 } growing;
 
 static int append(growing *g, const char *text, size_t n_bytes) {
-    if (g->n + n_bytes + 1 > g->room) {
-        const size_t room = 2 * (g->n + n_bytes + 1);
-        char *larger = dpi_private_realloc(g->text, room);
-        if (!larger)
-            return no_memory();
-        g->text = larger;
-        g->room = room;
-    }
+    if (!dpi_private_grow(&g->text, &g->room, g->n + n_bytes + 1, 1))
+        return no_memory();
     memcpy(g->text + g->n, text, n_bytes);
     g->n += n_bytes;
     g->text[g->n] = '\0';

@@ -367,14 +367,8 @@ int ranks_begun(const dpi_release *release, int code) {
 /* ---- A rank that is given texts -------------------------------------------------------------- */
 
 static bool keep(rank_text *t, const char *bytes, size_t n_bytes) {
-    if (n_bytes > t->capacity - t->n_bytes) {
-        const size_t capacity = 2 * (t->n_bytes + n_bytes) + 256;
-        char *grown = dpi_private_realloc(t->bytes, capacity);
-        if (!grown)
-            return false;
-        t->bytes = grown;
-        t->capacity = capacity;
-    }
+    if (!dpi_private_grow(&t->bytes, &t->capacity, t->n_bytes + n_bytes, 1))
+        return false;
     if (n_bytes > 0)
         memcpy(t->bytes + t->n_bytes, bytes, n_bytes);
     t->n_bytes += n_bytes;

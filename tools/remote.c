@@ -181,14 +181,8 @@ static size_t add_bytes(char *data, size_t size, size_t n, void *user) {
         q->too_long = true;
         return 0;
     }
-    if (q->n_answer + n_bytes + 1 > q->room) {
-        const size_t room = 2 * (q->n_answer + n_bytes + 1);
-        char *answer = dpi_private_realloc(q->answer, room);
-        if (!answer)
-            return 0;
-        q->answer = answer;
-        q->room = room;
-    }
+    if (!dpi_private_grow(&q->answer, &q->room, q->n_answer + n_bytes + 1, 1))
+        return 0;
     memcpy(q->answer + q->n_answer, data, n_bytes);
     q->n_answer += n_bytes;
     q->answer[q->n_answer] = '\0';

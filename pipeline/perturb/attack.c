@@ -90,14 +90,8 @@ void dpi_attack_free(dpi_attack *a) {
 dpi_status dpi_attack_add(dpi_attack *a, const char *text, size_t n_bytes, dpi_error *err) {
     if (!a || (!text && n_bytes > 0))
         return dpi_fail(err, DPI_STATUS_ARG, "attack or text is NULL");
-    if (a->n == a->n_room) {
-        const size_t n = a->n_room ? 2 * a->n_room : 64;
-        attacked_document *documents = realloc(a->documents, n * sizeof *documents);
-        if (!documents)
-            return no_memory(err);
-        a->documents = documents;
-        a->n_room = n;
-    }
+    if (!dpi_grow(&a->documents, &a->capacity, a->n + 1, sizeof *a->documents))
+        return no_memory(err);
     char *copy = dpi_private_malloc(n_bytes + 1);
     if (!copy)
         return no_memory(err);

@@ -227,14 +227,8 @@ static dpi_status replace_all(dpi_perturber *p, dpi_error *err) {
 
 static dpi_status add_word(dpi_perturber *p, const char *word, size_t n_bytes, int32_t from,
                            dpi_error *err) {
-    if (p->n == p->n_room) {
-        const size_t n = p->n_room ? 2 * p->n_room : 256;
-        dpi_perturbed_word *words = dpi_private_realloc(p->words, n * sizeof *words);
-        if (!words)
-            return no_memory(err);
-        p->words = words;
-        p->n_room = n;
-    }
+    if (!dpi_private_grow(&p->words, &p->n_room, p->n + 1, sizeof *p->words))
+        return no_memory(err);
     p->words[p->n++] = (dpi_perturbed_word){
         .word = word, .n_bytes = n_bytes, .replacement = "", .from = from, .to = -1};
     return DPI_STATUS_OK;
@@ -266,14 +260,8 @@ static dpi_status split_tokens(dpi_perturber *p, size_t n_bytes, dpi_error *err)
 }
 
 static dpi_status append(dpi_perturber *p, const char *text, size_t n_bytes, dpi_error *err) {
-    if (p->n_text + n_bytes + 1 > p->n_text_room) {
-        const size_t n = 2 * (p->n_text + n_bytes + 1) + 256;
-        char *to = dpi_private_realloc(p->text, n);
-        if (!to)
-            return no_memory(err);
-        p->text = to;
-        p->n_text_room = n;
-    }
+    if (!dpi_private_grow(&p->text, &p->n_text_room, p->n_text + n_bytes + 1, 1))
+        return no_memory(err);
     memcpy(p->text + p->n_text, text, n_bytes);
     p->n_text += n_bytes;
     p->text[p->n_text] = '\0';

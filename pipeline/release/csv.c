@@ -20,14 +20,8 @@ char *dpi_span_copy(const char *data, size_t n_bytes) {
 }
 
 bool dpi_spans_add(dpi_spans *spans, dpi_span span) {
-    if (spans->n == spans->capacity) {
-        size_t capacity = spans->capacity ? 2 * spans->capacity : 64;
-        dpi_span *grown = dpi_private_realloc(spans->at, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        spans->at = grown;
-        spans->capacity = capacity;
-    }
+    if (!dpi_private_grow(&spans->at, &spans->capacity, spans->n + 1, sizeof span))
+        return false;
     spans->at[spans->n++] = span;
     return true;
 }

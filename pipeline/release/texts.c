@@ -110,32 +110,15 @@ static void leave_place(const dpi_release *r, dpi_release_text *text) {
 
 /* ---- Texts that wait ------------------------------------------------------------------------- */
 
-/* Room for n more in an array of private memory, its capacity in *capacity. */
-static bool reserve(void **array, size_t *capacity, size_t n_used, size_t n, size_t size) {
-    if (n <= *capacity - n_used)
-        return true;
-    const size_t wanted = 2 * (n_used + n) + 16;
-    void *grown = dpi_private_realloc(*array, wanted * size);
-    if (!grown)
-        return false;
-    *array = grown;
-    *capacity = wanted;
-    return true;
-}
-
 /* For the events that a pass may give: a token, and an END whatever comes after it. */
 static bool reserve_events(dpi_release_text *t) {
-    void *events = t->events;
-    const bool ok = reserve(&events, &t->capacity, t->n_events, 2, sizeof *t->events);
-    t->events = events;
-    return ok;
+    return dpi_private_grow(&t->events, &t->capacity, t->n_events + 2, sizeof *t->events);
 }
 
 /* False: out of memory for its text. There is room for the event. */
 static bool add_event(dpi_release_text *t, const dpi_generation_event *e, int64_t sequence) {
-    void *bytes = t->bytes;
-    const bool ok = !t->is_cut && reserve(&bytes, &t->bytes_capacity, t->n_bytes, e->n_bytes, 1);
-    t->bytes = bytes;
+    const bool ok =
+        !t->is_cut && dpi_private_grow(&t->bytes, &t->bytes_capacity, t->n_bytes + e->n_bytes, 1);
     if (!ok && e->type != DPI_EVENT_END) {
         t->is_cut = true;
         return false;
