@@ -25,7 +25,7 @@ bool dpi_grow_by(void *(*resize)(void *, size_t), void *array, size_t *capacity,
     void *old, *grown;
     if (n <= *capacity)
         return true;
-    if (!dpi_mul_u64(n, 2, &wanted) || !dpi_add_u64(wanted, 16, &wanted) ||
+    if (!dpi_mul_u64(n, 2, &wanted) || !dpi_add_u64(wanted, 64, &wanted) ||
         !dpi_mul_u64(wanted, size, &n_bytes))
         return false;
     memcpy(&old, array, sizeof old); /* a pointer to any type */

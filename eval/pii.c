@@ -181,8 +181,7 @@ static dpi_status find_all(const eval_texts *texts, const pattern *made, finding
     }
     if (f->n > 0)
         qsort(f->at, f->n, sizeof *f->at, compare);
-    return f->failed ? eval_fail(err, DPI_STATUS_MEMORY, "out of memory for what names a person")
-                     : DPI_STATUS_OK;
+    return f->failed ? eval_no_memory(err, "what names a person") : DPI_STATUS_OK;
 }
 
 static bool has(const findings *f, const finding *x) {
@@ -222,7 +221,7 @@ static dpi_status make_patterns(pattern *made, dpi_error *err) {
                                      options, &code, &offset, NULL);
         made[i].match = pcre2_match_data_create(2, NULL);
         if (!made[i].code || !made[i].match)
-            return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for patterns");
+            return eval_no_memory(err, "patterns");
     }
     return DPI_STATUS_OK;
 }

@@ -73,10 +73,10 @@ dpi_status dpi_gguf_builder_create(const char *path, int fd, dpi_gguf_builder **
                                   dpi_error *err) {
     dpi_gguf_builder *w = dpi_calloc(1, sizeof *w);
     if (!w)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a builder");
+        return dpi_no_memory(err, "a builder");
     w->fd = fd;
     w->path = fd < 0 ? resolve(path) : strdup(path);
-    dpi_status status = !w->path ? dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a file name")
+    dpi_status status = !w->path ? dpi_no_memory(err, "a file name")
                         : fd < 0 ? open_temporary(w, err)
                                  : DPI_STATUS_OK;
     if (status != DPI_STATUS_OK) {
@@ -253,7 +253,7 @@ void dpi_gguf_put_tensor(dpi_gguf_builder *w, const char *name, uint32_t type, i
                              w->path, name);
     if (w->status == DPI_STATUS_OK &&
         !dpi_grow(&w->sizes, &w->sizes_capacity, w->n_tensors + 1, sizeof *w->sizes))
-        w->status = dpi_fail(&w->error, DPI_STATUS_MEMORY, "no memory for a list of tensors");
+        w->status = dpi_no_memory(&w->error, "a list of tensors");
     if (w->status != DPI_STATUS_OK)
         return;
     put_text(w, &w->directory, name);

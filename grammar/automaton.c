@@ -386,7 +386,7 @@ dpi_status dpi_automaton_create(const dpi_grammar *grammar, bool drops_space,
     }
     if (!a || !a->set_slots || !a->open_slots || !a->visited || !a->walk || !a->open) {
         dpi_automaton_free(a);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the places of a grammar");
+        return dpi_no_memory(err, "the places of a grammar");
     }
     *automaton = a;
     return DPI_STATUS_OK;
@@ -415,6 +415,5 @@ dpi_status dpi_grammar_accepts(const dpi_grammar *grammar, const char *text, siz
     const int32_t state = dpi_automaton_read(a, (const uint8_t *)text, n_bytes);
     *accepts = state >= 0 && dpi_automaton_accepts(a, state) && n_bytes <= grammar->most_bytes;
     dpi_automaton_free(a);
-    return state >= 0 ? DPI_STATUS_OK
-                      : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the places of a grammar");
+    return state >= 0 ? DPI_STATUS_OK : dpi_no_memory(err, "the places of a grammar");
 }

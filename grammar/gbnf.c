@@ -16,10 +16,6 @@ typedef struct reader {
     dpi_error *err;
 } reader;
 
-static dpi_status out_of_memory(const reader *r) {
-    return dpi_fail(r->err, DPI_STATUS_MEMORY, "no memory for the rules of a grammar");
-}
-
 static dpi_status refuse(const reader *r, const char *why) {
     int32_t line = 1;
     size_t at = r->at < r->n_bytes ? r->at : r->n_bytes;
@@ -34,7 +30,7 @@ static dpi_status refuse(const reader *r, const char *why) {
 static dpi_status add_node(reader *r, dpi_node node, int32_t *index) {
     dpi_rules *rules = r->rules;
     if (!dpi_grow(&rules->nodes, &rules->nodes_capacity, (size_t)rules->n_nodes + 1, sizeof node))
-        return out_of_memory(r);
+        return dpi_no_memory(r->err, "the rules of a grammar");
     node.before = -1;
     *index = rules->n_nodes++;
     rules->nodes[*index] = node;
@@ -45,7 +41,7 @@ static dpi_status add_range(reader *r, uint32_t low, uint32_t high) {
     dpi_rules *rules = r->rules;
     if (!dpi_grow(&rules->ranges, &rules->ranges_capacity, (size_t)rules->n_ranges + 1,
                   sizeof *rules->ranges))
-        return out_of_memory(r);
+        return dpi_no_memory(r->err, "the rules of a grammar");
     rules->ranges[rules->n_ranges++] = (dpi_code_range){low, high};
     return DPI_STATUS_OK;
 }
@@ -236,7 +232,7 @@ static dpi_status find_rule(reader *r, const char *name, size_t n, int32_t *rule
                         DPI_GRAMMAR_RULES_MAX);
     if (!dpi_grow(&rules->rules, &rules->rules_capacity, (size_t)rules->n_rules + 1,
                   sizeof *rules->rules))
-        return out_of_memory(r);
+        return dpi_no_memory(r->err, "the rules of a grammar");
     *rule = rules->slots[slot] = rules->n_rules++;
     rules->rules[*rule] = (dpi_rule){.name = name, .n_name = n, .node = -1};
     return DPI_STATUS_OK;
@@ -391,7 +387,7 @@ dpi_status dpi_rules_read(const char *text, size_t n_bytes, dpi_rules *rules, dp
                         DPI_GRAMMAR_BYTES_MAX);
     rules->slots = malloc(DPI_RULE_SLOTS * sizeof *rules->slots);
     if (!rules->slots)
-        return out_of_memory(&r);
+        return dpi_no_memory(r.err, "the rules of a grammar");
     memset(rules->slots, 0xff, DPI_RULE_SLOTS * sizeof *rules->slots);
     for (skip(&r, true); r.at < n_bytes; skip(&r, true))
         DPI_TRY(read_rule(&r));

@@ -46,10 +46,6 @@ struct dpi_mask_text {
     bool ended;
 };
 
-static dpi_status out_of_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the tokens that a grammar allows");
-}
-
 /* ---- Tree ------------------------------------------------------------------------------------ */
 
 typedef struct entry {
@@ -110,14 +106,14 @@ static dpi_status make_tree(dpi_mask *m, entry *entries, uint32_t n, dpi_error *
     t->first = dpi_calloc(n_nodes + 1, sizeof *t->first);
     t->ids = dpi_calloc(n, sizeof *t->ids);
     if (!t->byte || !t->depth || !t->behind || !t->first || !t->ids)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the tokens that a grammar allows");
     for (uint32_t i = 0; i < n; i++)
         add_entry(t, &entries[i], i > 0 ? in_common(&entries[i - 1], &entries[i]) : 0);
     t->first[t->n] = t->n_ids;
     m->path = dpi_calloc((size_t)t->max_depth + 1, sizeof *m->path);
     m->way = dpi_calloc((size_t)t->max_depth + 1, sizeof *m->way);
     if (!m->path || !m->way)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the tokens that a grammar allows");
     find_behind(t, m->path);
     return DPI_STATUS_OK;
 }
@@ -222,14 +218,14 @@ dpi_status dpi_mask_text_create(dpi_mask *mask, dpi_mask_text **text, dpi_error 
         return dpi_fail(err, DPI_STATUS_ARG, "the mask or the text is NULL");
     dpi_mask_text *t = dpi_calloc(1, sizeof *t);
     if (!t)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the tokens that a grammar allows");
     t->mask = mask;
     t->place = dpi_automaton_start(mask->automaton);
     if (t->place < 0 && renew(mask))
         t->place = dpi_automaton_start(mask->automaton);
     if (t->place < 0) {
         free(t);
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the tokens that a grammar allows");
     }
     t->after = mask->texts;
     if (mask->texts)
@@ -267,7 +263,7 @@ dpi_status dpi_mask_text_allowed(dpi_mask_text *t, const uint64_t **bits, int32_
     }
     const int32_t which = find_kept(m, t);
     if (which < 0)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the tokens that a grammar allows");
     *bits = m->bits + (size_t)which * (size_t)m->n_words;
     *n_allowed = m->n_allowed[which];
     return *n_allowed > 0 ? DPI_STATUS_OK
@@ -286,7 +282,7 @@ static dpi_status advance(dpi_mask_text *t, const uint8_t *bytes, size_t n, dpi_
             place = dpi_automaton_next(t->mask->automaton, place, bytes[i]);
     }
     if (place < 0)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the tokens that a grammar allows");
     t->place = place;
     return DPI_STATUS_OK;
 }
@@ -386,7 +382,7 @@ static dpi_status find_shortest(dpi_mask *m, int32_t most, layers *l, int32_t *n
     *n_tokens = ok ? count_layers(m, l, most) : 0;
     free(l->todo);
     free(l->seen);
-    return ok ? DPI_STATUS_OK : out_of_memory(err);
+    return ok ? DPI_STATUS_OK : dpi_no_memory(err, "the tokens that a grammar allows");
 }
 
 dpi_status dpi_mask_shortest(dpi_mask *m, int32_t most, int32_t *n_tokens, dpi_error *err) {
@@ -431,7 +427,7 @@ static dpi_status copy_tokens(dpi_mask *m, const dpi_mask_token *tokens, entry *
     m->starts = dpi_calloc((size_t)m->n_tokens + 1, sizeof *m->starts);
     m->ends = dpi_calloc((size_t)m->n_words, sizeof *m->ends);
     if (!m->pool || !m->starts || !m->ends || n_bytes > UINT32_MAX)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the tokens that a grammar allows");
     uint32_t at = 0, n = 0;
     for (int32_t i = 0; i < m->n_tokens; i++) {
         const dpi_mask_token *t = &tokens[i];
@@ -486,14 +482,17 @@ static dpi_status make(dpi_mask *m, const dpi_grammar *grammar, const dpi_mask_t
     m->bits = malloc((size_t)m->n_kept_most * (size_t)m->n_words * sizeof *m->bits);
     m->n_allowed = dpi_calloc((size_t)m->n_kept_most, sizeof *m->n_allowed);
     m->kept_of = dpi_calloc(DPI_AUTOMATON_STATES, sizeof *m->kept_of);
-    return m->bits && m->n_allowed && m->kept_of ? DPI_STATUS_OK : out_of_memory(err);
+    return m->bits && m->n_allowed && m->kept_of
+               ? DPI_STATUS_OK
+               : dpi_no_memory(err, "the tokens that a grammar allows");
 }
 
 dpi_status dpi_mask_make(const dpi_grammar *grammar, const dpi_mask_token *tokens, int32_t n,
                          bool drops_space, dpi_mask **mask, dpi_error *err) {
     dpi_mask *m = dpi_calloc(1, sizeof *m);
     entry *entries = dpi_calloc((size_t)n, sizeof *entries);
-    dpi_status status = m && entries ? DPI_STATUS_OK : out_of_memory(err);
+    dpi_status status =
+        m && entries ? DPI_STATUS_OK : dpi_no_memory(err, "the tokens that a grammar allows");
     if (status == DPI_STATUS_OK) {
         m->n_tokens = n;
         m->n_words = (n + 63) / 64;

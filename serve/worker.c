@@ -345,8 +345,7 @@ static bool tell(answer *a, const dpi_generation_event *e) {
 
 /* What a pass did. Answers that are over leave. */
 static void tell_all(worker *w, const dpi_error *err) {
-    const dpi_error no_memory = {.code = DPI_STATUS_MEMORY,
-                                 .message = "out of memory for an answer"};
+    const dpi_error no_memory = {.code = DPI_STATUS_MEMORY, .message = "no memory for an answer"};
     for (int32_t i = w->n_live - 1; i >= 0; i--) {
         const dpi_generation_event *e = &w->events[i];
         dpi_error why = *err;
@@ -486,7 +485,7 @@ dpi_status worker_create(const worker_options *options, worker **made, dpi_error
                        .message = "the system starts no thread for answers"};
     return DPI_STATUS_SYSTEM;
 no_memory:
-    *err = (dpi_error){.code = DPI_STATUS_MEMORY, .message = "out of memory for answers"};
+    *err = (dpi_error){.code = DPI_STATUS_MEMORY, .message = "no memory for answers"};
     return DPI_STATUS_MEMORY;
 }
 

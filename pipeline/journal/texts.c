@@ -43,7 +43,7 @@ dpi_status dpi_journal_add(dpi_journal *j, int32_t text, int32_t place, int32_t 
         return dpi_fail(err, DPI_STATUS_ARG, "%s: token %d of text %d comes next, found token %d",
                         j->folder, n, text, place);
     if ((!is_there(j, at, text) && !insert(j, at, text)) || !reserve(&j->texts[at]))
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the tokens of a job");
+        return dpi_no_memory(err, "the tokens of a job");
     j->texts[at].tokens[j->texts[at].n++] = token;
     return DPI_STATUS_OK;
 }

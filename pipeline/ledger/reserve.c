@@ -243,7 +243,7 @@ static dpi_status charge(dpi_ledger *l, const char *dataset, const dpi_charge_re
 /* Remembers a charge that may be given back: one of units may not. */
 static dpi_status remember(dpi_ledger *l, int64_t id, dpi_error *err) {
     if (!dpi_grow(&l->mine, &l->mine_capacity, l->n_mine + 1, sizeof *l->mine))
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the ledger");
+        return dpi_no_memory(err, "the ledger");
     l->mine[l->n_mine++] = id;
     return DPI_STATUS_OK;
 }
