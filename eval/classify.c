@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,29 +10,6 @@
 #include "eval/fail.h"
 #include "eval/loaded.h"
 #include "eval/rows.h"
-
-dpi_status eval_write_rows(const eval_texts *train, const eval_texts *texts, const char *path,
-                           dpi_error *err) {
-    eval_vocabulary v;
-    eval_rows r = {0};
-    dpi_status status = eval_vocabulary_make(&v, train, err);
-    if (status == DPI_STATUS_OK)
-        status = eval_rows_make(&v, texts, &r, err);
-    FILE *f = status == DPI_STATUS_OK ? fopen(path, "w") : NULL;
-    for (int32_t i = 0; i < r.n && f; i++) {
-        fprintf(f, "%g", r.label[i]);
-        for (const struct feature_node *node = r.at[i]; node->index > 0; node++)
-            fprintf(f, " %d:%.17g", node->index, node->value);
-        fputc('\n', f);
-    }
-    if (status == DPI_STATUS_OK && (!f || ferror(f)))
-        status = eval_fail(err, DPI_STATUS_IO, "cannot write %s", path);
-    if (f && fclose(f) != 0 && status == DPI_STATUS_OK)
-        status = eval_fail(err, DPI_STATUS_IO, "cannot write %s", path);
-    eval_rows_free(&r);
-    eval_vocabulary_free(&v);
-    return status;
-}
 
 /* ---- liblinear ------------------------------------------------------------------------------- */
 

@@ -65,11 +65,6 @@ static const struct {
     {EVAL_PII_NAME, "(\\p{Lu}[\\p{L}\\p{M}']+)|\\p{L}[\\p{L}\\p{M}']*"},
 };
 
-static const char *const names[EVAL_PII_KINDS] = {"email", "phone",  "iban",
-                                                  "date",  "digits", "name"};
-
-const char *eval_pii_name(int32_t kind) { return names[kind]; }
-
 /* The same whatever stands between its letters and digits, and whatever their case. */
 static uint64_t hash_of(const char *text, size_t n_bytes) {
     uint64_t hash = 0xcbf29ce484222325u;

@@ -357,13 +357,13 @@ static bool add_behind(dpi_mask *m, layers *l, int32_t place) {
     return true;
 }
 
-static int32_t count_layers(dpi_mask *m, layers *l, int32_t most) {
+static int32_t count_layers(dpi_mask *m, layers *l) {
     const int32_t start = dpi_automaton_start(m->automaton);
     int32_t n = 0;
     if (start < 0)
         return 0;
     add_place(l, m->automaton, start);
-    for (int32_t i = 0; n < most && !l->found; n++) {
+    for (int32_t i = 0; n < SHORTEST_MOST && !l->found; n++) {
         const int32_t end = l->n;
         for (; i < end && !l->found; i++)
             if (!add_behind(m, l, l->todo[i]))
@@ -372,22 +372,18 @@ static int32_t count_layers(dpi_mask *m, layers *l, int32_t most) {
     return n;
 }
 
-/* *l says then what was found on the way; its arrays are gone. */
-static dpi_status find_shortest(dpi_mask *m, int32_t most, layers *l, int32_t *n_tokens,
-                                dpi_error *err) {
+/* *n_tokens: a text of the grammar has so many tokens at least, without the one that ends it; where
+ * little work finds the shortest it has just so many. *l says then what was found on the way; its
+ * arrays are gone. */
+static dpi_status find_shortest(dpi_mask *m, layers *l, int32_t *n_tokens, dpi_error *err) {
     *l = (layers){.todo = dpi_calloc(DPI_AUTOMATON_STATES, sizeof *l->todo),
                   .seen = dpi_calloc(DPI_AUTOMATON_STATES / 64, sizeof *l->seen),
                   .visits_most = m->automaton->n_visits + VISITS_MOST};
     const bool ok = l->todo && l->seen;
-    *n_tokens = ok ? count_layers(m, l, most) : 0;
+    *n_tokens = ok ? count_layers(m, l) : 0;
     free(l->todo);
     free(l->seen);
     return ok ? DPI_STATUS_OK : dpi_no_memory(err, "the tokens that a grammar allows");
-}
-
-dpi_status dpi_mask_shortest(dpi_mask *m, int32_t most, int32_t *n_tokens, dpi_error *err) {
-    layers l;
-    return find_shortest(m, most, &l, n_tokens, err);
 }
 
 dpi_status dpi_mask_check_length(dpi_mask *mask, int32_t n_tokens, dpi_error *err) {
@@ -402,7 +398,7 @@ dpi_status dpi_mask_check_length(dpi_mask *mask, int32_t n_tokens, dpi_error *er
                         "more could pass a maxLength or maxItems that is too large to be written "
                         "out",
                         (int)n_tokens, (unsigned long long)room, (unsigned)mask->tree.max_depth);
-    DPI_TRY(find_shortest(mask, SHORTEST_MOST, &l, &least, err));
+    DPI_TRY(find_shortest(mask, &l, &least, err));
     if (l.is_cut && (!l.found || least > n_tokens))
         return dpi_fail(err, DPI_STATUS_LIMIT,
                         "a grammar that is too ambiguous: it goes on in more than %d ways at once, "

@@ -190,8 +190,6 @@ void dpi_shards_close(dpi_shards *j) {
     dpi_private_free(j);
 }
 
-const dpi_report *dpi_shards_report(const dpi_shards *job) { return job->report; }
-
 /* ---- A shard --------------------------------------------------------------------------------- */
 
 static dpi_status name_shard(dpi_shards *job, dpi_error *err) {
