@@ -140,7 +140,7 @@ dpi_status dpi_json_digits(const char *text, size_t n_bytes, char **digits, dpi_
         return DPI_STATUS_OK;
     char *to = *digits = dpi_private_malloc((is_zero ? 1 : n_all - first) + 2);
     if (!to)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a number");
+        return dpi_no_memory(err, "a number");
     if (x.is_negative && !is_zero)
         *to++ = '-';
     if (is_zero)
@@ -224,7 +224,7 @@ dpi_status dpi_json_string(const dpi_json *value, char **text, size_t *n_bytes, 
     char *to = dpi_private_malloc(value->n_bytes + 3), utf8[4]; /* no escape is shorter */
     size_t n = 0, step = 1;
     if (!to)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a text");
+        return dpi_no_memory(err, "a text");
     while (p < end && (step = read_character(&p, end, utf8)) > 0) {
         memcpy(to + n, utf8, step);
         n += step;

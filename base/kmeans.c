@@ -189,9 +189,7 @@ dpi_status dpi_kmeans(const double *points, int32_t n_points, int32_t dim,
                       double *squares, dpi_error *err) {
     DPI_TRY(check(points, n_points, dim, options, err));
     search s = {.o = options, .points = points, .n = n_points, .dim = dim, .random = options->seed};
-    dpi_status status = make_room(&s)
-                            ? find(&s, err)
-                            : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for k-means");
+    dpi_status status = make_room(&s) ? find(&s, err) : dpi_no_memory(err, "k-means");
     if (status == DPI_STATUS_OK && group)
         memcpy(group, s.best_group, (size_t)n_points * sizeof *group);
     if (status == DPI_STATUS_OK && centres)

@@ -19,6 +19,27 @@ void *dpi_calloc(size_t n, size_t size) {
     return p;
 }
 
+bool dpi_grow_by(void *(*resize)(void *, size_t), void *array, size_t *capacity, size_t n,
+                 size_t size) {
+    uint64_t wanted, n_bytes;
+    void *old, *grown;
+    if (n <= *capacity)
+        return true;
+    if (!dpi_mul_u64(n, 2, &wanted) || !dpi_add_u64(wanted, 64, &wanted) ||
+        !dpi_mul_u64(wanted, size, &n_bytes))
+        return false;
+    memcpy(&old, array, sizeof old); /* a pointer to any type */
+    if (!(grown = resize(old, (size_t)n_bytes)))
+        return false;
+    memcpy(array, &grown, sizeof grown);
+    *capacity = (size_t)wanted;
+    return true;
+}
+
+bool dpi_grow(void *array, size_t *capacity, size_t n, size_t size) {
+    return dpi_grow_by(realloc, array, capacity, n, size);
+}
+
 void *dpi_map(size_t n_bytes) {
     void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)

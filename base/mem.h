@@ -27,6 +27,14 @@ static inline bool dpi_add_u64(uint64_t a, uint64_t b, uint64_t *out) {
  * Aligned to 64 bytes (one cache line, one AVX-512 vector). Free with free(). */
 void *dpi_calloc(size_t n, size_t size);
 
+/* Room for n entries of `size` bytes in an array that grows: `array` is the address of the pointer
+ * to it, *capacity how many it has room for. NULL and 0 at first; free with free(). False, and both
+ * as they were: no memory. dpi_private_grow (dpinfer/memory.h) does so in private memory. */
+bool dpi_grow(void *array, size_t *capacity, size_t n, size_t size);
+/* The same, with `resize` in the place of realloc. */
+bool dpi_grow_by(void *(*resize)(void *, size_t), void *array, size_t *capacity, size_t n,
+                 size_t size);
+
 /* n_bytes (> 0) zeroed bytes straight from the system, in large pages where it has them: for
  * weights, which are read from end to end at every step. NULL on failure. Give back: dpi_unmap. */
 void *dpi_map(size_t n_bytes);

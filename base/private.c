@@ -40,6 +40,10 @@ void *dpi_private_realloc(void *p, size_t n_bytes) {
     return fresh;
 }
 
+int32_t dpi_private_grow(void *array, size_t *capacity, size_t n, size_t size) {
+    return dpi_grow_by(dpi_private_realloc, array, capacity, n, size);
+}
+
 void dpi_private_free(void *p) {
     if (p)
         dpi_wipe_free((char *)p - PRIVATE_HEADER, PRIVATE_HEADER + private_size(p));

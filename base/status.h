@@ -16,6 +16,10 @@ dpi_status dpi_fail(dpi_error *err, dpi_status status, const char *format, ...)
 dpi_status dpi_fail_at(dpi_error *err, dpi_status status, uint64_t offset, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The same for memory that there is not, with what it was for, and its values:
+ *     return dpi_no_memory(err, "a grid of %zu points", width); */
+#define dpi_no_memory(err, ...) dpi_fail(err, DPI_STATUS_MEMORY, "no memory for " __VA_ARGS__)
+
 /* Puts "context: " before the message of an error that a callee has reported (file names). */
 dpi_status dpi_fail_in(dpi_error *err, dpi_status status, const char *context);
 

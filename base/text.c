@@ -1,24 +1,17 @@
 /* text.c - see text.h. */
 #include "base/format.h"
+#include "base/mem.h"
 #include "base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Room for n_bytes more and a NUL. */
 static bool reserve(dpi_text *text, size_t n_bytes) {
-    if (text->failed || n_bytes < text->capacity - text->n_bytes)
-        return !text->failed;
-    const size_t capacity = 2 * (text->n_bytes + n_bytes) + 256;
-    char *grown = realloc(text->data, capacity);
-    if (grown) {
-        text->data = grown;
-        text->capacity = capacity;
-    }
-    text->failed = !grown;
-    return grown;
+    text->failed = text->failed ||
+                   !dpi_grow(&text->data, &text->capacity, text->n_bytes + n_bytes + 1, 1);
+    return !text->failed;
 }
 
 void dpi_text_put(dpi_text *text, const char *bytes, size_t n_bytes) {

@@ -18,7 +18,7 @@ typedef struct said {
 static dpi_status read_all(const eval_texts *s, int32_t domain, said *x, dpi_error *err) {
     x->at = dpi_private_malloc(((size_t)s->n + 1) * sizeof *x->at);
     if (!x->at)
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for attributes");
+        return eval_no_memory(err, "attributes");
     for (; x->n < s->n; x->n++) {
         corpus_reading r;
         corpus_read(s->at[x->n].text, s->at[x->n].n_bytes, &r);

@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,33 +10,6 @@
 #include "eval/fail.h"
 #include "eval/loaded.h"
 #include "eval/rows.h"
-
-static dpi_status no_memory(dpi_error *err) {
-    return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for a classifier");
-}
-
-dpi_status eval_write_rows(const eval_texts *train, const eval_texts *texts, const char *path,
-                           dpi_error *err) {
-    eval_vocabulary v;
-    eval_rows r = {0};
-    dpi_status status = eval_vocabulary_make(&v, train, err);
-    if (status == DPI_STATUS_OK)
-        status = eval_rows_make(&v, texts, &r, err);
-    FILE *f = status == DPI_STATUS_OK ? fopen(path, "w") : NULL;
-    for (int32_t i = 0; i < r.n && f; i++) {
-        fprintf(f, "%g", r.label[i]);
-        for (const struct feature_node *node = r.at[i]; node->index > 0; node++)
-            fprintf(f, " %d:%.17g", node->index, node->value);
-        fputc('\n', f);
-    }
-    if (status == DPI_STATUS_OK && (!f || ferror(f)))
-        status = eval_fail(err, DPI_STATUS_IO, "cannot write %s", path);
-    if (f && fclose(f) != 0 && status == DPI_STATUS_OK)
-        status = eval_fail(err, DPI_STATUS_IO, "cannot write %s", path);
-    eval_rows_free(&r);
-    eval_vocabulary_free(&v);
-    return status;
-}
 
 /* ---- liblinear ------------------------------------------------------------------------------- */
 
@@ -113,7 +85,7 @@ static dpi_status learn(const eval_vocabulary *v, const eval_rows *train, const 
                          "more");
     int32_t *counts = calloc(4 * ((size_t)v->n_labels + 1), sizeof *counts);
     if (!counts)
-        return no_memory(err);
+        return eval_no_memory(err, "a classifier");
     /* Weights of each label, vectors of its Newton steps, and the rows by label. */
     const size_t n_bytes = (size_t)v->n * ((size_t)v->n_labels + 16) * sizeof(double) +
                            (size_t)train->n * 128 + (1 << 20);
@@ -143,7 +115,7 @@ dpi_status eval_classify(const eval_texts *train, const eval_texts *test, eval_a
     eval_rows of_train = {0}, of_test = {0};
     *a = (eval_accuracy){0};
     if (!own)
-        return no_memory(err);
+        return eval_no_memory(err, "a classifier");
     dpi_status status = eval_vocabulary_make(&v, train, err);
     if (status == DPI_STATUS_OK)
         status = eval_rows_make(&v, train, &of_train, err);

@@ -26,9 +26,4 @@ dpi_status eval_classify(const eval_texts *train, const eval_texts *test, eval_a
 double eval_macro_f1(const int32_t *label, const int32_t *predicted, const int32_t *which,
                      int32_t n, int32_t n_labels, int32_t *counts);
 
-/* The same rows as liblinear's own program reads them: "label index:value ...", labels from 1 in
- * the order of their names. For tests. Errors: IO and those above. */
-dpi_status eval_write_rows(const eval_texts *train, const eval_texts *texts, const char *path,
-                           dpi_error *err);
-
 #endif

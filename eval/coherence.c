@@ -32,10 +32,7 @@ dpi_status eval_measure_coherence(evaluation *e, const eval_vectors *texts,
                          (int)prompts->n, (int)prompts->dim, (int)n, (int)dim);
     double *own = dpi_private_malloc(((size_t)n + 1) * sizeof *own);
     double *other = dpi_private_malloc(((size_t)n + 1) * sizeof *other);
-    dpi_status status = own && other ? DPI_STATUS_OK
-                                     : eval_fail(err, DPI_STATUS_MEMORY,
-                                                 "out of memory for "
-                                                 "coherence");
+    dpi_status status = own && other ? DPI_STATUS_OK : eval_no_memory(err, "coherence");
     for (int32_t i = 0; i < n && status == DPI_STATUS_OK; i++) {
         own[i] = cosine(vector_at(texts, i), vector_at(prompts, i), dim);
         other[i] = cosine(vector_at(texts, i), vector_at(prompts, (i + 1) % n), dim);
@@ -83,10 +80,7 @@ dpi_status eval_measure_prompts(evaluation *e, const eval_texts *texts,
     const size_t n_bytes = ((size_t)texts->n * (size_t)of_texts->dim + 1) * sizeof(float);
     eval_vectors a = {dpi_private_malloc(n_bytes), 0, of_texts->dim};
     eval_vectors b = {dpi_private_malloc(n_bytes), 0, of_prompts->dim};
-    dpi_status status = a.at && b.at ? DPI_STATUS_OK
-                                     : eval_fail(err, DPI_STATUS_MEMORY,
-                                                 "out of memory for "
-                                                 "coherence");
+    dpi_status status = a.at && b.at ? DPI_STATUS_OK : eval_no_memory(err, "coherence");
     if (status == DPI_STATUS_OK)
         a.n = b.n = pair_up(texts, of_texts, prompts, of_prompts, a.at, b.at);
     if (status == DPI_STATUS_OK && a.n > 0)

@@ -54,7 +54,7 @@ dpi_status eval_noise_of_sizes(int64_t variance, int32_t n, double *h, dpi_error
     if (!one || !all) {
         free(one);
         free(all);
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for the law of noise");
+        return eval_no_memory(err, "the law of noise");
     }
     for (double z = 0; z <= step * (n_one - 1); z++)
         one[(int32_t)ceil(z / step)] += (z > 0 ? 2 : 1) * weight(z, s) / of_all;

@@ -26,7 +26,7 @@ static dpi_status add_length(evaluation *e, const eval_texts *s, const char *key
                              const char *label, dpi_error *err) {
     double *x = dpi_private_malloc(((size_t)s->n + 1) * sizeof *x);
     if (!x)
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for lengths");
+        return eval_no_memory(err, "lengths");
     for (int32_t i = 0; i < s->n; i++)
         x[i] = s->at[i].n_words;
     const dpi_status status = eval_add_mean(e, "length", key, label, x, s->n, err);
@@ -53,7 +53,7 @@ static dpi_status add_length_distance(evaluation *e, const eval_texts *const set
     const size_t n_all = (size_t)sets[0]->n + (size_t)sets[1]->n;
     int32_t *bin = dpi_private_malloc((n_all + 1) * sizeof *bin);
     if (!bin)
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for lengths");
+        return eval_no_memory(err, "lengths");
     const bins x = {{bin, bin + sets[0]->n}, {sets[0]->n, sets[1]->n}};
     for (int32_t k = 0; k < 2; k++)
         for (int32_t i = 0; i < sets[k]->n; i++) {
@@ -112,7 +112,7 @@ static dpi_status find_diversity(const eval_texts *s, diversity *d, dpi_error *e
     *d = (diversity){.n = s->n,
                      .bleu = dpi_private_malloc(4 * ((size_t)s->n + 1) * sizeof *d->bleu)};
     if (!d->bleu)
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for n-grams");
+        return eval_no_memory(err, "n-grams");
     for (int32_t k = 0; k < 3; k++) {
         d->each[k] = d->bleu + (size_t)(k + 1) * (size_t)s->n;
         EVAL_TRY(eval_distinct(s, k + 2, &d->all[k], &unused, d->each[k], err));
@@ -184,7 +184,7 @@ static dpi_status measure_pii(evaluation *e, const eval_sources *s, dpi_error *e
     int32_t *each = dpi_private_malloc(EVAL_PII_KINDS * ((size_t)s->synthetic->n + 1) *
                                        sizeof *each);
     if (!each)
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for what names a person");
+        return eval_no_memory(err, "what names a person");
     dpi_status status = eval_find_pii(s->synthetic, s->train, s->real, &pii, each, err);
     if (status == DPI_STATUS_OK)
         status = add_pii(e, s, &pii, each, err);
@@ -210,8 +210,7 @@ static dpi_status measure_perturbed(evaluation *e, const eval_sources *s, dpi_er
         "the same with noise on its weights, at the claimed epsilon: to compare with, no release"};
     const double epsilons[] = {INFINITY, s->claimed_epsilon};
     double *right = dpi_private_malloc(((size_t)s->real->n + 1) * sizeof *right);
-    dpi_status status = right ? DPI_STATUS_OK
-                              : eval_fail(err, DPI_STATUS_MEMORY, "out of memory for a classifier");
+    dpi_status status = right ? DPI_STATUS_OK : eval_no_memory(err, "a classifier");
     for (int32_t k = 0; k < 2 && status == DPI_STATUS_OK; k++) {
         int32_t n;
         status = eval_classify_perturbed(s->synthetic, s->train, s->real, epsilons[k],
@@ -245,7 +244,7 @@ static dpi_status add_accuracy(evaluation *e, const eval_accuracy *a, const int3
                      .n = a->n_test,
                      .n_labels = a->n_labels};
     if (!p.counts)
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for a classifier");
+        return eval_no_memory(err, "a classifier");
     dpi_status status = eval_add_share(
         e, "classifier", "accuracy", "real labels that a classifier of the synthetic texts finds",
         (int32_t)lrint(a->accuracy * a->n_test), a->n_test, err);
@@ -281,7 +280,7 @@ static dpi_status add_classifiers(evaluation *e, const eval_sources *s, int32_t 
 static dpi_status measure_classifier(evaluation *e, const eval_sources *s, dpi_error *err) {
     int32_t *each = dpi_private_malloc(2 * ((size_t)s->real->n + 1) * sizeof *each);
     if (!each)
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for a classifier");
+        return eval_no_memory(err, "a classifier");
     const dpi_status status = add_classifiers(e, s, each, err);
     dpi_private_free(each);
     return status;
@@ -302,7 +301,7 @@ dpi_status evaluate_features(const eval_vectors *synthetic, const eval_vectors *
     double precision, recall;
     e->map = dpi_private_malloc(2 * ((size_t)synthetic->n + (size_t)real->n) * sizeof *e->map);
     if (!e->map)
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for a map");
+        return eval_no_memory(err, "a map");
     EVAL_TRY(eval_mauve(synthetic, real, options, &e->mauve, e->map, err));
     e->has_mauve = true;
     e->settings = *options;
@@ -345,7 +344,7 @@ static dpi_status add_perplexity(evaluation *e, const eval_reading *x, const cha
     const eval_number of_tokens = {.of = perplexity_of, .user = x, .n = {x->n}};
     double *each = dpi_private_malloc(2 * ((size_t)x->n + 1) * sizeof *each);
     if (!each)
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for perplexities");
+        return eval_no_memory(err, "perplexities");
     double *const tokens = each + x->n;
     for (int32_t i = 0; i < x->n; i++) {
         each[i] = exp(x->nll[i]);

@@ -8,6 +8,9 @@
 dpi_status eval_fail(dpi_error *err, dpi_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same for memory that there is not: eval_no_memory(err, "%d texts", n). */
+#define eval_no_memory(err, ...) eval_fail(err, DPI_STATUS_MEMORY, "no memory for " __VA_ARGS__)
+
 #define EVAL_TRY(expression)                        \
     do {                                            \
         const dpi_status eval_status = (expression); \

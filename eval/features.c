@@ -23,10 +23,6 @@ typedef struct reader {
     double *pooled; /* [n_embd] sums, private */
 } reader;
 
-static dpi_status no_memory(dpi_error *err) {
-    return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for what a model makes of texts");
-}
-
 /* -ln softmax(row)[token] */
 static double surprise(const float *row, int32_t n_vocab, int32_t token) {
     double most = (double)row[0], sum = 0;
@@ -41,13 +37,8 @@ static double surprise(const float *row, int32_t n_vocab, int32_t token) {
 static dpi_status read_tokens(const dpi_model *model, const eval_text *t, uint32_t flags,
                               int32_t **tokens, size_t *capacity, size_t *n, dpi_error *err) {
     const size_t most = 4 * t->n_bytes + 5;
-    if (most > *capacity) {
-        int32_t *more = dpi_private_realloc(*tokens, most * sizeof *more);
-        if (!more)
-            return no_memory(err);
-        *tokens = more;
-        *capacity = most;
-    }
+    if (!dpi_private_grow(tokens, capacity, most, sizeof **tokens))
+        return eval_no_memory(err, "what a model makes of texts");
     return dpi_tokenize(model, t->text, t->n_bytes, flags, *tokens, *capacity, n, err);
 }
 
@@ -63,7 +54,7 @@ static dpi_status add_tokens(eval_texts *s, const int32_t *tokens, size_t n, dpi
     eval_text *t = &s->at[s->n++];
     *t = (eval_text){.word = dpi_private_malloc((n + 1) * sizeof *t->word), .n_words = (int32_t)n};
     if (!t->word)
-        return no_memory(err);
+        return eval_no_memory(err, "what a model makes of texts");
     for (size_t i = 0; i < n; i++)
         t->word[i] = (uint64_t)tokens[i];
     s->n_words += t->n_words;
@@ -75,7 +66,8 @@ dpi_status eval_tokenize(const dpi_model *model, const eval_texts *texts, eval_t
     int32_t *own = NULL;
     size_t capacity = 0, n;
     *tokens = (eval_texts){.at = dpi_private_malloc(((size_t)texts->n + 1) * sizeof *tokens->at)};
-    dpi_status status = tokens->at ? DPI_STATUS_OK : no_memory(err);
+    dpi_status status =
+        tokens->at ? DPI_STATUS_OK : eval_no_memory(err, "what a model makes of texts");
     for (int32_t i = 0; i < texts->n && status == DPI_STATUS_OK; i++) {
         status = read_tokens(model, &texts->at[i], 0, &own, &capacity, &n, err);
         if (status == DPI_STATUS_OK)
@@ -147,7 +139,7 @@ static dpi_status make_room(reader *r, int32_t n, eval_reading *x, dpi_error *er
     return x->features.at && x->pooled.at && x->nll && x->n_tokens && r->logits && r->states &&
                    r->pooled
                ? DPI_STATUS_OK
-               : no_memory(err);
+               : eval_no_memory(err, "what a model makes of texts");
 }
 
 void eval_begin(const eval_watch *watch, const char *what) {

@@ -8,10 +8,6 @@
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
 
-static dpi_status no_memory(dpi_error *err) {
-    return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for n-grams");
-}
-
 /* An n-gram and the text that it is in. */
 typedef struct gram {
     uint64_t hash;
@@ -61,7 +57,7 @@ static dpi_status grams_of(const eval_texts *texts, int32_t n, gram **grams, int
     gram *all = dpi_private_malloc(((size_t)texts->n_words + 1) * sizeof *all);
     int64_t n_all = 0, n_set = 0;
     if (!all)
-        return no_memory(err);
+        return eval_no_memory(err, "n-grams");
     for (int32_t t = 0; t < texts->n; t++)
         for (int32_t i = 0; i + n <= texts->at[t].n_words; i++)
             all[n_all++] = (gram){hash_of(texts->at[t].word + i, n), t, 1};
@@ -113,7 +109,7 @@ dpi_status eval_distinct(const eval_texts *texts, int32_t n, double *of_all, dou
     const bool ok = all && own;
     dpi_private_free(all);
     dpi_private_free(own);
-    return ok ? DPI_STATUS_OK : no_memory(err);
+    return ok ? DPI_STATUS_OK : eval_no_memory(err, "n-grams");
 }
 
 /* ---- Self-BLEU ------------------------------------------------------------------------------- */
@@ -196,7 +192,7 @@ dpi_status eval_self_bleu(const eval_texts *texts, double *bleu, double *each, d
     const size_t n = (size_t)texts->n;
     matches *m = calloc(4 * n + 1, sizeof *m);
     int32_t *length = calloc(n + 1, sizeof *length), n_lengths = 0;
-    dpi_status status = m && length ? DPI_STATUS_OK : no_memory(err);
+    dpi_status status = m && length ? DPI_STATUS_OK : eval_no_memory(err, "n-grams");
     for (int32_t k = 1; k <= 4 && status == DPI_STATUS_OK; k++) {
         gram *grams = NULL;
         int64_t n_grams = 0;
@@ -225,7 +221,7 @@ dpi_status eval_is_near_copy(const eval_text *a, const eval_text *b, bool *is_ne
     const size_t n = (size_t)a->n_words + (size_t)b->n_words;
     uint64_t *x = dpi_private_malloc((n + 1) * sizeof *x), *y = x ? x + a->n_words : NULL;
     if (!x)
-        return no_memory(err);
+        return eval_no_memory(err, "n-grams");
     const int32_t n_x = make_set(x, hashes_of(a, 3, x)), n_y = make_set(y, hashes_of(b, 3, y));
     int32_t n_shared = 0;
     for (int32_t i = 0, k = 0; i < n_x && k < n_y;) {
@@ -248,7 +244,7 @@ static dpi_status count_near_copies(const eval_texts *texts, const eval_texts *t
     int32_t *n_own = calloc((size_t)train->n + 1, sizeof *n_own);
     int32_t *n_shared = calloc((size_t)train->n + 1, sizeof *n_shared);
     dpi_status status = n_own && n_shared ? grams_of(train, 3, &grams, &n_grams, err)
-                                          : no_memory(err);
+                                          : eval_no_memory(err, "n-grams");
     for (int64_t i = 0; i < n_grams; i++)
         n_own[grams[i].text]++;
     *n_near_copies = 0;
@@ -256,7 +252,7 @@ static dpi_status count_near_copies(const eval_texts *texts, const eval_texts *t
         const eval_text *x = &texts->at[t];
         uint64_t *hash = dpi_private_malloc(((size_t)x->n_words + 1) * sizeof *hash);
         if (!hash) {
-            status = no_memory(err);
+            status = eval_no_memory(err, "n-grams");
             break;
         }
         const int32_t n = make_set(hash, hashes_of(x, 3, hash));
@@ -282,7 +278,7 @@ static dpi_status count_exact(const eval_texts *texts, const eval_texts *train, 
                               dpi_error *err) {
     uint64_t *hash = dpi_private_malloc(((size_t)train->n + 1) * sizeof *hash);
     if (!hash)
-        return no_memory(err);
+        return eval_no_memory(err, "n-grams");
     for (int32_t k = 0; k < train->n; k++)
         hash[k] = hash_of(train->at[k].word, train->at[k].n_words);
     qsort(hash, (size_t)train->n, sizeof *hash, compare_hash);
@@ -308,7 +304,8 @@ static dpi_status count_rare(const eval_texts *texts, const eval_texts *train,
     gram *of_train = NULL, *of_other = NULL, *own = NULL;
     int64_t n_train = 0, n_other = 0, n_own = 0;
     int32_t *found = calloc((size_t)texts->n + 1, sizeof *found);
-    dpi_status status = found ? grams_of(train, 5, &of_train, &n_train, err) : no_memory(err);
+    dpi_status status =
+        found ? grams_of(train, 5, &of_train, &n_train, err) : eval_no_memory(err, "n-grams");
     if (status == DPI_STATUS_OK)
         status = grams_of(other ? other : &none, 5, &of_other, &n_other, err);
     if (status == DPI_STATUS_OK)
@@ -379,7 +376,7 @@ dpi_status eval_longest_runs(const eval_texts *texts, const eval_texts *train, d
     place *places = dpi_private_malloc(((size_t)train->n_words + 1) * sizeof *places);
     int64_t n = 0;
     if (!places)
-        return no_memory(err);
+        return eval_no_memory(err, "n-grams");
     for (int32_t t = 0; t < train->n; t++)
         for (int32_t i = 0; i < train->at[t].n_words; i++)
             places[n++] = (place){train->at[t].word + i, train->at[t].n_words - i};

@@ -23,8 +23,8 @@ static dpi_status check_room(size_t n_bytes, dpi_error *err) {
     void *room = mmap(NULL, n_bytes + BLAS_BYTES, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
-        return eval_fail(err, DPI_STATUS_MEMORY, "no memory for OpenBLAS and what uses it: %zu "
-                         "bytes of address space are needed", n_bytes + BLAS_BYTES);
+        return eval_no_memory(err, "OpenBLAS and what uses it: %zu bytes of address space",
+                              n_bytes + BLAS_BYTES);
     munmap(room, n_bytes + BLAS_BYTES);
     return DPI_STATUS_OK;
 }

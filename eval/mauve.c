@@ -148,9 +148,7 @@ static dpi_status project(points *x, double share, double *map, dpi_error *err) 
     const size_t dim = (size_t)x->dim;
     double *square = calloc(dim * dim, sizeof *square), *values = calloc(dim, sizeof *values);
     double *row = calloc(dim, sizeof *row);
-    dpi_status status = square && values && row
-                            ? DPI_STATUS_OK
-                            : eval_fail(err, DPI_STATUS_MEMORY, "out of memory for components");
+    dpi_status status = square && values && row ? DPI_STATUS_OK : eval_no_memory(err, "components");
     if (status == DPI_STATUS_OK) {
         covariance(x, square);
         status = eval_eigenvectors(square, x->dim, values, err);
@@ -178,7 +176,7 @@ static dpi_status components(const eval_vectors *p, const eval_vectors *q, point
     *x = (points){.n = p->n + q->n, .dim = p->dim};
     x->at = calloc((size_t)x->n * (size_t)x->dim, sizeof *x->at);
     if (!x->at)
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for features");
+        return eval_no_memory(err, "features");
     EVAL_TRY(unit_rows(p, x->at, err));
     EVAL_TRY(unit_rows(q, x->at + (size_t)p->n * (size_t)p->dim, err));
     return project(x, VARIANCE_KEPT, map, err);
@@ -201,7 +199,7 @@ static dpi_status score_of_seed(const points *x, int32_t n_p, const mauve_option
     int32_t *group = calloc((size_t)x->n, sizeof *group);
     double *p = calloc(2 * (size_t)n_clusters, sizeof *p), *q = p ? p + n_clusters : NULL;
     dpi_status status = group && p ? dpi_kmeans(x->at, x->n, x->dim, &k, group, NULL, NULL, err)
-                                   : eval_fail(err, DPI_STATUS_MEMORY, "out of memory for MAUVE");
+                                   : eval_no_memory(err, "MAUVE");
     for (int32_t i = 0; i < x->n && status == DPI_STATUS_OK; i++) {
         if (i < n_p)
             p[group[i]] += 1.0 / n_p;
@@ -312,7 +310,7 @@ dpi_status eval_neighbours(const eval_vectors *p, const eval_vectors *q, int32_t
     const int32_t most = p->n > q->n ? p->n : q->n;
     double *radius = calloc((size_t)most, sizeof *radius);
     if (!radius)
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for neighbours");
+        return eval_no_memory(err, "neighbours");
     find_radii(q, k, radius);
     *precision = covered(p, q, radius);
     find_radii(p, k, radius);

@@ -23,8 +23,8 @@ static dpi_status add_runs(evaluation *e, const runs *r, const eval_texts *synth
                            const eval_texts *train, const eval_texts *real, dpi_error *err) {
     const size_t n = (size_t)synthetic->n, n_real = (size_t)real->n;
     double *x = dpi_private_malloc((n + n_real + 1) * sizeof *x), longest = 0;
-    dpi_status status = x ? eval_longest_runs(synthetic, train, x, err)
-                          : eval_fail(err, DPI_STATUS_MEMORY, "out of memory for copies");
+    dpi_status status =
+        x ? eval_longest_runs(synthetic, train, x, err) : eval_no_memory(err, "copies");
     if (status == DPI_STATUS_OK)
         status = eval_longest_runs(real, train, x + n, err);
     for (size_t i = 0; i < n && status == DPI_STATUS_OK; i++)

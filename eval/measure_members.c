@@ -61,8 +61,7 @@ static void add_ranking(evaluation *e, const eval_ranking *r, const words *w) {
 static dpi_status alloc_scores(int32_t n, double **scores, double **plain, dpi_error *err) {
     *scores = dpi_private_malloc(((size_t)n + 1) * sizeof **scores);
     *plain = dpi_private_malloc(((size_t)n + 1) * sizeof **plain);
-    return *scores && *plain ? DPI_STATUS_OK
-                             : eval_fail(err, DPI_STATUS_MEMORY, "out of memory for scores");
+    return *scores && *plain ? DPI_STATUS_OK : eval_no_memory(err, "scores");
 }
 
 static dpi_status measure_training(evaluation *e, const eval_sources *s, const models *m,

@@ -51,7 +51,7 @@ static dpi_status add_fields(evaluation *e, dpi_error *err) {
         most = s->field[i].n_cells > most ? s->field[i].n_cells : most;
     double *count = dpi_private_malloc(2 * ((size_t)most + 1) * sizeof *count);
     if (!count)
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for the fields of texts");
+        return eval_no_memory(err, "the fields of texts");
     const dpi_status status = add_variations(e, count, err);
     dpi_private_free(count);
     return status;

@@ -180,6 +180,5 @@ dpi_status eval_rank(const double *members, int32_t n_members, const double *con
     dpi_private_free(s);
     dpi_private_free(weights);
     dpi_private_free(resampled);
-    return ok ? DPI_STATUS_OK
-              : eval_fail(err, DPI_STATUS_MEMORY, "out of memory for membership inference");
+    return ok ? DPI_STATUS_OK : eval_no_memory(err, "membership inference");
 }

@@ -116,8 +116,7 @@ dpi_status eval_ngram_train(const eval_texts *texts, int32_t n, int32_t skip, ev
             ok = count(m, word + i);
         dpi_private_free(padded);
     }
-    return ok ? DPI_STATUS_OK
-              : eval_fail(err, DPI_STATUS_MEMORY, "out of memory for a model of n-grams");
+    return ok ? DPI_STATUS_OK : eval_no_memory(err, "a model of n-grams");
 }
 
 void eval_ngram_free(eval_ngram *m) {

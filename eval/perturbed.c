@@ -11,10 +11,6 @@
 
 enum { ROUNDS_MAX = 2000 };
 
-static dpi_status no_memory(dpi_error *err) {
-    return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for a classifier");
-}
-
 /* ---- Logistic regression --------------------------------------------------------------------- */
 
 static double dot(const double *w, const struct feature_node *x) {
@@ -69,7 +65,7 @@ static double cost_of(int32_t n) { return 1 / (EVAL_PERTURBED_LAMBDA * (n > 0 ? 
 dpi_status eval_logistic(const eval_vocabulary *v, const eval_rows *train, double *w,
                          dpi_error *err) {
     double *work = dpi_private_malloc((3 * (size_t)v->n + 1) * sizeof *work);
-    dpi_status status = work ? DPI_STATUS_OK : no_memory(err);
+    dpi_status status = work ? DPI_STATUS_OK : eval_no_memory(err, "a classifier");
     for (int32_t label = 1; label <= v->n_labels && status == DPI_STATUS_OK; label++)
         if (!minimise(v, train, label, cost_of(train->n), w + (size_t)(label - 1) * (size_t)v->n,
                       work))
@@ -171,7 +167,7 @@ static dpi_status learn(perturbed *p, double epsilon, double delta, double *righ
     p->w = dpi_private_malloc(n * sizeof *p->w);
     p->noisy = dpi_private_malloc(n * sizeof *p->noisy);
     if (!p->w || !p->noisy)
-        return no_memory(err);
+        return eval_no_memory(err, "a classifier");
     EVAL_TRY(find_sigma(epsilon, delta, &sigma, err));
     EVAL_TRY(eval_logistic(&p->v, &p->train, p->w, err));
     draw(p, epsilon, sigma, right);

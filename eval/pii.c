@@ -65,11 +65,6 @@ static const struct {
     {EVAL_PII_NAME, "(\\p{Lu}[\\p{L}\\p{M}']+)|\\p{L}[\\p{L}\\p{M}']*"},
 };
 
-static const char *const names[EVAL_PII_KINDS] = {"email", "phone",  "iban",
-                                                  "date",  "digits", "name"};
-
-const char *eval_pii_name(int32_t kind) { return names[kind]; }
-
 /* The same whatever stands between its letters and digits, and whatever their case. */
 static uint64_t hash_of(const char *text, size_t n_bytes) {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -80,15 +75,9 @@ static uint64_t hash_of(const char *text, size_t n_bytes) {
 }
 
 static void put(findings *f, int32_t kind, const char *text, size_t n_bytes) {
-    if (f->n == f->room) {
-        const size_t room = 2 * f->room + 64;
-        finding *more = dpi_private_realloc(f->at, room * sizeof *more);
-        f->failed |= !more;
-        if (!more)
-            return;
-        f->at = more;
-        f->room = room;
-    }
+    f->failed |= !dpi_private_grow(&f->at, &f->room, f->n + 1, sizeof *f->at);
+    if (f->failed)
+        return;
     f->at[f->n++] = (finding){hash_of(text, n_bytes), kind, f->text};
 }
 
@@ -187,8 +176,7 @@ static dpi_status find_all(const eval_texts *texts, const pattern *made, finding
     }
     if (f->n > 0)
         qsort(f->at, f->n, sizeof *f->at, compare);
-    return f->failed ? eval_fail(err, DPI_STATUS_MEMORY, "out of memory for what names a person")
-                     : DPI_STATUS_OK;
+    return f->failed ? eval_no_memory(err, "what names a person") : DPI_STATUS_OK;
 }
 
 static bool has(const findings *f, const finding *x) {
@@ -228,7 +216,7 @@ static dpi_status make_patterns(pattern *made, dpi_error *err) {
                                      options, &code, &offset, NULL);
         made[i].match = pcre2_match_data_create(2, NULL);
         if (!made[i].code || !made[i].match)
-            return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for patterns");
+            return eval_no_memory(err, "patterns");
     }
     return DPI_STATUS_OK;
 }

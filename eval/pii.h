@@ -21,9 +21,6 @@ typedef struct eval_pii {
     int64_t n_copied[EVAL_PII_KINDS];  /* different ones of these that stand in `train` too */
 } eval_pii;
 
-/* "email" */
-const char *eval_pii_name(int32_t kind);
-
 /* train, other: NULL or empty: none, and no names. each [EVAL_PII_KINDS, texts->n]: how many are
  * found in each text; may be NULL. Errors: MEMORY. */
 dpi_status eval_find_pii(const eval_texts *texts, const eval_texts *train, const eval_texts *other,

@@ -20,10 +20,6 @@ int32_t eval_released_groups(const eval_sources *s, bool has_labels) {
     return 2 + (has_labels ? 2 : 0) + (s->grammar ? 1 : 0); /* lengths, JSON */
 }
 
-static dpi_status no_memory(dpi_error *err) {
-    return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for counts");
-}
-
 /* ---- Histograms as fields -------------------------------------------------------------------- */
 
 static char *copy(const char *text) {
@@ -66,10 +62,10 @@ static dpi_status add_field(evaluation *e, const char *name, const char *const *
         for (int32_t k = 0; k < 2; k++)
             f->share[k][b] = sum[k] > 0 ? fmax((double)f->count[k][b], 0) / sum[k] : 0;
         if (!f->bin[b])
-            return no_memory(err);
+            return eval_no_memory(err, "counts");
     }
     if (!f->name)
-        return no_memory(err);
+        return eval_no_memory(err, "counts");
     return synthetic ? add_distance(e, f, sum[1], err) : DPI_STATUS_OK;
 }
 
@@ -166,7 +162,7 @@ static dpi_status release_labels(const eval_sources *s, dpi_counts *counts, eval
     const char *names[CELLS_MAX];
     named *list = dpi_private_malloc(((size_t)s->synthetic->n + 1) * sizeof *list);
     if (!list)
-        return no_memory(err);
+        return eval_no_memory(err, "counts");
     const int32_t n = find_labels(s->synthetic, list);
     for (int32_t k = 0; k < n; k++)
         names[k] = list[k].name;
@@ -282,7 +278,7 @@ dpi_status evaluate_released(const eval_sources *s, bool has_labels, dpi_counts 
         return eval_fail(err, DPI_STATUS_ARG, "synthetic texts: found no text, allowed 1 or more");
     e->structure.field = dpi_private_malloc(EVAL_FIELDS_MAX * sizeof *e->structure.field);
     if (!e->structure.field)
-        return no_memory(err);
+        return eval_no_memory(err, "counts");
     dpi_counts_info_init(&e->released);
     dpi_counts_info_get(counts, &e->released);
     EVAL_TRY(add_synthetic(s, e, err));

@@ -9,10 +9,6 @@
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
 
-static dpi_status no_memory(dpi_error *err) {
-    return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for a classifier");
-}
-
 static int compare_word(const void *a, const void *b) {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
@@ -48,7 +44,7 @@ static dpi_status find_words(eval_vocabulary *v, const eval_texts *train, dpi_er
     v->word = dpi_private_malloc(((size_t)train->n_words + 1) * sizeof *v->word);
     v->idf = dpi_private_malloc(((size_t)train->n_words + 1) * sizeof *v->idf);
     if (!v->word || !v->idf)
-        return no_memory(err);
+        return eval_no_memory(err, "a classifier");
     for (int32_t t = 0; t < train->n; t++)
         if (train->at[t].label) {
             n += (size_t)words_of(&train->at[t], v->word + n);
@@ -72,7 +68,7 @@ static dpi_status find_labels(eval_vocabulary *v, const eval_texts *train, dpi_e
     int32_t n = 0;
     v->label = dpi_private_malloc(((size_t)train->n + 1) * sizeof *v->label);
     if (!v->label)
-        return no_memory(err);
+        return eval_no_memory(err, "a classifier");
     for (int32_t t = 0; t < train->n; t++)
         if (train->at[t].label)
             v->label[n++] = train->at[t].label;
@@ -142,7 +138,7 @@ dpi_status eval_rows_make(const eval_vocabulary *v, const eval_texts *texts, eva
         used += make_row(v, &texts->at[t], sorted, r->nodes + used);
     }
     dpi_private_free(sorted);
-    return ok ? DPI_STATUS_OK : no_memory(err);
+    return ok ? DPI_STATUS_OK : eval_no_memory(err, "a classifier");
 }
 
 void eval_rows_free(eval_rows *r) {

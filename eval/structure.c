@@ -25,10 +25,6 @@ typedef struct all_seen {
     size_t n, capacity;
 } all_seen;
 
-static dpi_status no_memory(dpi_error *err) {
-    return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for the fields of texts");
-}
-
 static char *copy(const char *text) {
     const size_t n = strlen(text) + 1;
     char *own = dpi_private_malloc(n);
@@ -58,17 +54,12 @@ static dpi_status add_seen(all_seen *a, place at, const char *name, const char *
                            double number, dpi_error *err) {
     if (a->n == SEEN_MAX)
         return eval_fail(err, DPI_STATUS_LIMIT, "fields of all texts: more than %d", SEEN_MAX);
-    if (a->n == a->capacity) {
-        const size_t capacity = a->capacity ? 2 * a->capacity : 256;
-        seen *more = dpi_private_realloc(a->at, capacity * sizeof *more);
-        if (!more)
-            return no_memory(err);
-        a->at = more;
-        a->capacity = capacity;
-    }
+    if (!dpi_private_grow(&a->at, &a->capacity, a->n + 1, sizeof *a->at))
+        return eval_no_memory(err, "the fields of texts");
     seen *s = &a->at[a->n++];
     *s = (seen){copy(name), value ? copy(value) : NULL, number, at.set, at.object};
-    return s->name && (s->value || !value) ? DPI_STATUS_OK : no_memory(err);
+    return s->name && (s->value || !value) ? DPI_STATUS_OK
+                                           : eval_no_memory(err, "the fields of texts");
 }
 
 /* One value that is no object with fields. */
@@ -210,7 +201,7 @@ static dpi_status fill_values(eval_field *f, const seen *s, size_t n, size_t n_v
         ok = add_bin(f, name, value[i].share[0], value[i].share[1]);
     }
     dpi_private_free(value);
-    return ok ? DPI_STATUS_OK : no_memory(err);
+    return ok ? DPI_STATUS_OK : eval_no_memory(err, "the fields of texts");
 }
 
 static double count_words(const char *text) {
@@ -237,7 +228,7 @@ static dpi_status fill_numbers(eval_field *f, const seen *s, size_t n, const dou
         char name[BIN_BYTES];
         snprintf(name, sizeof name, "%.4g .. %.4g", least + b * width, least + (b + 1) * width);
         if (!add_bin(f, name, 0, 0))
-            return no_memory(err);
+            return eval_no_memory(err, "the fields of texts");
     }
     for (size_t i = 0; i < n; i++) {
         const double from_least = width > 0 ? (number_of(f, &s[i]) - least) / width : 0;
@@ -260,7 +251,7 @@ static dpi_status fill_field(const eval_structure *st, const seen *s, size_t n, 
     size_t n_values = 0, n_numbers = 0;
     *f = (eval_field){.name = copy(s[0].name), .tv_low = NAN, .tv_high = NAN};
     if (!f->name)
-        return no_memory(err);
+        return eval_no_memory(err, "the fields of texts");
     for (size_t i = 0; i < n; i++) {
         f->present[s[i].set]++;
         n_numbers += !s[i].value;
@@ -323,7 +314,7 @@ static dpi_status find_variations(eval_structure *s, dpi_error *err) {
         eval_field *f = &s->field[i];
         double *count = dpi_private_malloc(2 * ((size_t)f->n_cells + 1) * sizeof *count);
         if (!count)
-            return no_memory(err);
+            return eval_no_memory(err, "the fields of texts");
         f->tv = eval_field_variation(s, i, once, count);
         s->tv_mean += f->tv / s->n_fields;
         dpi_private_free(count);
@@ -336,7 +327,7 @@ static dpi_status make_cells(eval_structure *s, size_t n_fields, dpi_error *err)
         const size_t n = n_fields * (size_t)s->n_objects[k];
         s->cell[k] = dpi_private_malloc((n + 1) * sizeof *s->cell[k]);
         if (!s->cell[k])
-            return no_memory(err);
+            return eval_no_memory(err, "the fields of texts");
         memset(s->cell[k], 0, (n + 1) * sizeof *s->cell[k]);
     }
     return DPI_STATUS_OK;
@@ -346,7 +337,8 @@ static dpi_status fill_fields(eval_structure *s, all_seen *a, dpi_error *err) {
     part *parts = dpi_private_malloc((a->n + 1) * sizeof *parts);
     size_t n = 0;
     s->field = dpi_private_malloc(EVAL_FIELDS_MAX * sizeof *s->field);
-    dpi_status status = parts && s->field ? DPI_STATUS_OK : no_memory(err);
+    dpi_status status =
+        parts && s->field ? DPI_STATUS_OK : eval_no_memory(err, "the fields of texts");
     if (status == DPI_STATUS_OK && a->n > 0)
         qsort(a->at, a->n, sizeof *a->at, compare_seen);
     for (size_t i = 0; i < a->n && status == DPI_STATUS_OK; i++) {

@@ -11,15 +11,11 @@ enum { TEXTS_MAX = 1 << 20, WORDS_MAX = 1 << 27 };
 
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-static dpi_status no_memory(dpi_error *err) {
-    return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for texts");
-}
-
 /* FNV-1a of each word. A text has at most half as many words as bytes, and one. */
 static dpi_status find_words(eval_text *t, dpi_error *err) {
     t->word = dpi_private_malloc((t->n_bytes / 2 + 1) * sizeof *t->word);
     if (!t->word)
-        return no_memory(err);
+        return eval_no_memory(err, "texts");
     for (size_t i = 0; i < t->n_bytes;) {
         uint64_t hash = 0xcbf29ce484222325u;
         const size_t begin = i;
@@ -50,7 +46,7 @@ static dpi_status add(eval_texts *s, char *text, size_t n_bytes, const char *lab
     if (n_bytes > WORDS_MAX)
         return eval_fail(err, DPI_STATUS_LIMIT, "a text: more than %d bytes", WORDS_MAX);
     if (label && !(t->label = copy(label, n_label)))
-        return no_memory(err);
+        return eval_no_memory(err, "texts");
     EVAL_TRY(find_words(t, err));
     s->n_words += t->n_words;
     return s->n_words <= WORDS_MAX
@@ -62,7 +58,7 @@ static dpi_status make_room(eval_texts *s, size_t n, dpi_error *err) {
     if (n > TEXTS_MAX)
         return eval_fail(err, DPI_STATUS_LIMIT, "texts: found %zu, allowed %d", n, TEXTS_MAX);
     s->at = dpi_private_malloc((n + 1) * sizeof *s->at);
-    return s->at ? DPI_STATUS_OK : no_memory(err);
+    return s->at ? DPI_STATUS_OK : eval_no_memory(err, "texts");
 }
 
 static dpi_status read_all(const dpi_records *records, eval_texts *s, dpi_error *err) {
@@ -102,7 +98,7 @@ dpi_status eval_texts_make(const char *const *text, const char *const *label, in
         const char *name = label ? label[i] : NULL;
         char *own = copy(text[i], n_bytes);
         if (!own)
-            return no_memory(err);
+            return eval_no_memory(err, "texts");
         EVAL_TRY(add(s, own, n_bytes, name, name ? strlen(name) : 0, err));
     }
     return DPI_STATUS_OK;

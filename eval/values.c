@@ -55,7 +55,7 @@ dpi_status eval_find_number(const eval_number *number, double *value, double *lo
     if (!x || !index) {
         dpi_private_free(x);
         dpi_private_free(index);
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for intervals");
+        return eval_no_memory(err, "intervals");
     }
     const int32_t *const which[2] = {index, number->n[1] > 0 ? index + number->n[0] : NULL};
     uint64_t state = 1; /* any constant */
@@ -101,7 +101,7 @@ dpi_status eval_add_mean(evaluation *e, const char *group, const char *key, cons
     double *own = dpi_private_malloc(((size_t)n + 1) * sizeof *own);
     numbers a = {.x = own};
     if (!own)
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for intervals");
+        return eval_no_memory(err, "intervals");
     for (int32_t i = 0; i < n; i++)
         if (!isnan(x[i]))
             own[a.n++] = x[i];
@@ -135,7 +135,7 @@ dpi_status eval_add_share(evaluation *e, const char *group, const char *key, con
                           int32_t count, int32_t n, dpi_error *err) {
     double *x = dpi_private_malloc(((size_t)n + 1) * sizeof *x);
     if (!x)
-        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for intervals");
+        return eval_no_memory(err, "intervals");
     for (int32_t i = 0; i < n; i++)
         x[i] = i < count;
     const dpi_status status = eval_add_mean(e, group, key, label, x, n, err);

@@ -168,7 +168,7 @@ static dpi_status convert_tensor(dpi_conversion *c, const dpi_gguf_tensor *t, co
     unsigned char *out = dpi_calloc((size_t)piece, to_bytes);
     dpi_status status = DPI_STATUS_OK;
     if (!rows || !out)
-        status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for rows of tensor %s", t->name);
+        status = dpi_no_memory(err, "rows of tensor %s", t->name);
     for (int64_t r = 0; r < n_rows && status == DPI_STATUS_OK; r += piece) {
         int64_t n = n_rows - r < piece ? n_rows - r : piece;
         int64_t bad = convert_rows(c, t, to, r, n, n_threads, rows, out);

@@ -34,8 +34,7 @@ static dpi_status read_image(dpi_gguf *g, int fd, dpi_error *err) {
     uint64_t padded = (g->size + IMAGE_ALIGNMENT - 1) / IMAGE_ALIGNMENT * IMAGE_ALIGNMENT;
     unsigned char *p = aligned_alloc(IMAGE_ALIGNMENT, padded);
     if (!p)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a file of %" PRIu64 " bytes",
-                        g->size);
+        return dpi_no_memory(err, "a file of %" PRIu64 " bytes", g->size);
     g->base = p;
     g->owner = IMAGE_ALLOCATED;
     for (uint64_t done = 0; done < g->size;) {

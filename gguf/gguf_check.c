@@ -268,8 +268,7 @@ static dpi_status read_metadata(dpi_gguf *g, cursor *c) {
     g->kv_by_key = dpi_calloc(g->n_kv, sizeof g->kv_by_key[0]);
     g->keys = dpi_calloc(keys_bytes, 1);
     if (!g->kvs || !g->kv_by_key || !g->keys)
-        return dpi_fail(c->err, DPI_STATUS_MEMORY, "no memory for %" PRIu64 " metadata keys",
-                        g->n_kv);
+        return dpi_no_memory(c->err, "%" PRIu64 " metadata keys", g->n_kv);
     char *end = g->keys;
     c->pos = start;
     for (uint64_t i = 0; i < g->n_kv; i++) {
@@ -464,8 +463,7 @@ static dpi_status read_tensors(dpi_gguf *g, cursor *c) {
     g->by_name = dpi_calloc(g->n_tensors, sizeof g->by_name[0]);
     g->names = dpi_calloc(names_bytes, 1);
     if (!g->tensors || !g->by_name || !g->names)
-        return dpi_fail(c->err, DPI_STATUS_MEMORY, "no memory for %" PRIu64 " tensors",
-                        g->n_tensors);
+        return dpi_no_memory(c->err, "%" PRIu64 " tensors", g->n_tensors);
     char *end = g->names;
     c->pos = g->directory_start;
     for (uint64_t i = 0; i < g->n_tensors; i++) {

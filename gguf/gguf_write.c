@@ -29,7 +29,8 @@ enum {
 /* Bytes in memory that grow. */
 typedef struct bytes {
     unsigned char *data;
-    uint64_t n, capacity;
+    uint64_t n;
+    size_t capacity;
 } bytes;
 
 struct dpi_gguf_builder {
@@ -40,7 +41,7 @@ struct dpi_gguf_builder {
     bytes metadata, directory; /* until the first data */
     uint64_t n_kv, n_tensors;
     uint64_t *sizes;        /* [n_tensors] bytes of data */
-    uint64_t sizes_capacity;
+    size_t sizes_capacity;
     uint64_t data_bytes;    /* of all tensors, with the padding between them */
     bool has_header;        /* it is in the file */
     uint64_t current, done; /* tensor whose data is being written, bytes of it so far */
@@ -72,10 +73,10 @@ dpi_status dpi_gguf_builder_create(const char *path, int fd, dpi_gguf_builder **
                                   dpi_error *err) {
     dpi_gguf_builder *w = dpi_calloc(1, sizeof *w);
     if (!w)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a builder");
+        return dpi_no_memory(err, "a builder");
     w->fd = fd;
     w->path = fd < 0 ? resolve(path) : strdup(path);
-    dpi_status status = !w->path ? dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a file name")
+    dpi_status status = !w->path ? dpi_no_memory(err, "a file name")
                         : fd < 0 ? open_temporary(w, err)
                                  : DPI_STATUS_OK;
     if (status != DPI_STATUS_OK) {
@@ -130,16 +131,10 @@ static void put(dpi_gguf_builder *w, bytes *b, const void *data, uint64_t n) {
         w->status = dpi_fail(&w->error, DPI_STATUS_LIMIT, "%s: the metadata is too large", w->path);
         return;
     }
-    if (needed > b->capacity) {
-        unsigned char *grown = realloc(b->data, 2 * needed);
-        if (!grown) {
-            w->status = dpi_fail(&w->error, DPI_STATUS_MEMORY,
-                                 "%s: no memory for %" PRIu64 " bytes of metadata", w->path,
-                                 needed);
-            return;
-        }
-        b->data = grown;
-        b->capacity = 2 * needed;
+    if (!dpi_grow(&b->data, &b->capacity, needed, 1)) {
+        w->status = dpi_fail(&w->error, DPI_STATUS_MEMORY,
+                             "%s: no memory for %" PRIu64 " bytes of metadata", w->path, needed);
+        return;
     }
     if (n > 0)
         memcpy(b->data + b->n, data, n);
@@ -261,16 +256,9 @@ void dpi_gguf_put_tensor(dpi_gguf_builder *w, const char *name, uint32_t type, i
     if (w->status == DPI_STATUS_OK && !fits)
         w->status = dpi_fail(&w->error, DPI_STATUS_LIMIT, "%s: tensor %s does not fit the format",
                              w->path, name);
-    if (w->status == DPI_STATUS_OK && w->n_tensors == w->sizes_capacity) {
-        uint64_t capacity = 2 * w->sizes_capacity + 64;
-        uint64_t *grown = realloc(w->sizes, capacity * sizeof *grown);
-        if (!grown)
-            w->status = dpi_fail(&w->error, DPI_STATUS_MEMORY, "no memory for a list of tensors");
-        else {
-            w->sizes = grown;
-            w->sizes_capacity = capacity;
-        }
-    }
+    if (w->status == DPI_STATUS_OK &&
+        !dpi_grow(&w->sizes, &w->sizes_capacity, w->n_tensors + 1, sizeof *w->sizes))
+        w->status = dpi_no_memory(&w->error, "a list of tensors");
     if (w->status != DPI_STATUS_OK)
         return;
     put_text(w, &w->directory, name);

@@ -36,11 +36,8 @@ static int32_t open_rule(dpi_automaton *a, int32_t back, int32_t outer) {
         if (o->back == back && o->outer == outer)
             return a->open_slots[slot];
     }
-    void *open = a->open;
-    const bool ok = a->n_open < DPI_AUTOMATON_OPEN &&
-                    dpi_grow(&open, &a->open_capacity, a->n_open, sizeof *a->open);
-    a->open = open;
-    if (!ok)
+    if (a->n_open >= DPI_AUTOMATON_OPEN ||
+        !dpi_grow(&a->open, &a->open_capacity, a->n_open + 1, sizeof *a->open))
         return -1;
     a->open[a->n_open] = (dpi_automaton_open){back, outer, a->open[outer].depth + 1, 0};
     return a->open_slots[slot] = (int32_t)a->n_open++;
@@ -143,17 +140,12 @@ static int32_t find_set(const dpi_automaton *a, const walk *w, uint64_t hash, si
 }
 
 static bool grow(dpi_automaton *a, size_t n_items) {
-    void *next = a->next, *sets = a->sets, *items = a->items;
-    const size_t n = (size_t)a->n_states;
+    const size_t n = (size_t)a->n_states + 1;
     const size_t row = (size_t)a->n_classes * sizeof *a->next;
-    const bool ok = n < DPI_AUTOMATON_STATES && a->n_items + n_items < DPI_AUTOMATON_ITEMS &&
-                    dpi_grow(&next, &a->next_capacity, n, row) &&
-                    dpi_grow(&sets, &a->sets_capacity, n, sizeof *a->sets) &&
-                    dpi_grow(&items, &a->items_capacity, a->n_items + n_items, sizeof *a->items);
-    a->next = next;
-    a->sets = sets;
-    a->items = items;
-    return ok;
+    return n <= DPI_AUTOMATON_STATES && a->n_items + n_items < DPI_AUTOMATON_ITEMS &&
+           dpi_grow(&a->next, &a->next_capacity, n, row) &&
+           dpi_grow(&a->sets, &a->sets_capacity, n, sizeof *a->sets) &&
+           dpi_grow(&a->items, &a->items_capacity, a->n_items + n_items + 1, sizeof *a->items);
 }
 
 /* The state of what the walk has found. */
@@ -288,9 +280,7 @@ typedef struct saved {
 } saved;
 
 static void save(saved *to, int32_t number) {
-    void *at = to->at;
-    to->failed = to->failed || !dpi_grow(&at, &to->capacity, to->n, sizeof *to->at);
-    to->at = at;
+    to->failed = to->failed || !dpi_grow(&to->at, &to->capacity, to->n + 1, sizeof *to->at);
     if (!to->failed)
         to->at[to->n++] = number;
 }
@@ -396,7 +386,7 @@ dpi_status dpi_automaton_create(const dpi_grammar *grammar, bool drops_space,
     }
     if (!a || !a->set_slots || !a->open_slots || !a->visited || !a->walk || !a->open) {
         dpi_automaton_free(a);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the places of a grammar");
+        return dpi_no_memory(err, "the places of a grammar");
     }
     *automaton = a;
     return DPI_STATUS_OK;
@@ -425,6 +415,5 @@ dpi_status dpi_grammar_accepts(const dpi_grammar *grammar, const char *text, siz
     const int32_t state = dpi_automaton_read(a, (const uint8_t *)text, n_bytes);
     *accepts = state >= 0 && dpi_automaton_accepts(a, state) && n_bytes <= grammar->most_bytes;
     dpi_automaton_free(a);
-    return state >= 0 ? DPI_STATUS_OK
-                      : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the places of a grammar");
+    return state >= 0 ? DPI_STATUS_OK : dpi_no_memory(err, "the places of a grammar");
 }

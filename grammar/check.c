@@ -161,7 +161,7 @@ static dpi_status find_left(dpi_rules *rules, const dpi_grammar *g, search *s, e
         (void)search_beginning(rules, g, s, i, count_edge, e);
     e->pairs = dpi_calloc((size_t)e->n, sizeof *e->pairs);
     if (!e->pairs)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the check of a grammar");
+        return dpi_no_memory(err, "the check of a grammar");
     e->n = 0;
     for (int32_t i = 0; i < rules->n_rules; i++) {
         first[i] = e->n;
@@ -185,7 +185,7 @@ dpi_status dpi_grammar_check(dpi_rules *rules, dpi_grammar *g, dpi_error *err) {
     int32_t *first = dpi_calloc(n, sizeof *first);
     dpi_status status = find_heights(rules, g, err);
     if (!s.todo || !s.seen || !e.n_to || !first)
-        status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the check of a grammar");
+        status = dpi_no_memory(err, "the check of a grammar");
     if (status == DPI_STATUS_OK)
         status = find_left(rules, g, &s, &e, first, err);
     free(s.todo);
@@ -204,7 +204,7 @@ static dpi_status make(dpi_rules *rules, dpi_grammar *g, dpi_error *err) {
     g->most_bytes = UINT64_MAX;
     g->starts = dpi_calloc((size_t)rules->n_rules, sizeof *g->starts);
     if (!g->starts)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a grammar");
+        return dpi_no_memory(err, "a grammar");
     for (int32_t i = 0; i < rules->n_rules; i++)
         g->starts[i] = rules->rules[i].start;
     return DPI_STATUS_OK;
@@ -217,7 +217,7 @@ dpi_status dpi_grammar_parse(const char *text, size_t n_bytes, dpi_grammar **gra
     dpi_rules rules;
     dpi_grammar *g = dpi_calloc(1, sizeof *g);
     if (!g)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a grammar");
+        return dpi_no_memory(err, "a grammar");
     dpi_status status = dpi_rules_read(text, n_bytes, &rules, err);
     if (status == DPI_STATUS_OK)
         status = make(&rules, g, err);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/utf8.h"
 #include "grammar/grammar.h"
@@ -14,24 +15,6 @@ typedef struct reader {
     dpi_rules *rules;
     dpi_error *err;
 } reader;
-
-/* ---- Arrays ---------------------------------------------------------------------------------- */
-
-bool dpi_grow(void **array, size_t *capacity, size_t n, size_t size) {
-    if (n < *capacity)
-        return true;
-    const size_t wanted = 2 * n + 64;
-    void *grown = realloc(*array, wanted * size);
-    if (!grown)
-        return false;
-    *array = grown;
-    *capacity = wanted;
-    return true;
-}
-
-static dpi_status out_of_memory(const reader *r) {
-    return dpi_fail(r->err, DPI_STATUS_MEMORY, "no memory for the rules of a grammar");
-}
 
 static dpi_status refuse(const reader *r, const char *why) {
     int32_t line = 1;
@@ -45,26 +28,21 @@ static dpi_status refuse(const reader *r, const char *why) {
 }
 
 static dpi_status add_node(reader *r, dpi_node node, int32_t *index) {
-    void *nodes = r->rules->nodes;
-    const bool ok = dpi_grow(&nodes, &r->rules->nodes_capacity, (size_t)r->rules->n_nodes,
-                             sizeof node);
-    r->rules->nodes = nodes;
-    if (!ok)
-        return out_of_memory(r);
+    dpi_rules *rules = r->rules;
+    if (!dpi_grow(&rules->nodes, &rules->nodes_capacity, (size_t)rules->n_nodes + 1, sizeof node))
+        return dpi_no_memory(r->err, "the rules of a grammar");
     node.before = -1;
-    *index = r->rules->n_nodes++;
-    r->rules->nodes[*index] = node;
+    *index = rules->n_nodes++;
+    rules->nodes[*index] = node;
     return DPI_STATUS_OK;
 }
 
 static dpi_status add_range(reader *r, uint32_t low, uint32_t high) {
-    void *ranges = r->rules->ranges;
-    const bool ok = dpi_grow(&ranges, &r->rules->ranges_capacity, (size_t)r->rules->n_ranges,
-                             sizeof *r->rules->ranges);
-    r->rules->ranges = ranges;
-    if (!ok)
-        return out_of_memory(r);
-    r->rules->ranges[r->rules->n_ranges++] = (dpi_code_range){low, high};
+    dpi_rules *rules = r->rules;
+    if (!dpi_grow(&rules->ranges, &rules->ranges_capacity, (size_t)rules->n_ranges + 1,
+                  sizeof *rules->ranges))
+        return dpi_no_memory(r->err, "the rules of a grammar");
+    rules->ranges[rules->n_ranges++] = (dpi_code_range){low, high};
     return DPI_STATUS_OK;
 }
 
@@ -252,12 +230,9 @@ static dpi_status find_rule(reader *r, const char *name, size_t n, int32_t *rule
     if (rules->n_rules == DPI_GRAMMAR_RULES_MAX)
         return dpi_fail(r->err, DPI_STATUS_LIMIT, "a grammar of more than %d rules",
                         DPI_GRAMMAR_RULES_MAX);
-    void *grown = rules->rules;
-    const bool ok =
-        dpi_grow(&grown, &rules->rules_capacity, (size_t)rules->n_rules, sizeof *rules->rules);
-    rules->rules = grown;
-    if (!ok)
-        return out_of_memory(r);
+    if (!dpi_grow(&rules->rules, &rules->rules_capacity, (size_t)rules->n_rules + 1,
+                  sizeof *rules->rules))
+        return dpi_no_memory(r->err, "the rules of a grammar");
     *rule = rules->slots[slot] = rules->n_rules++;
     rules->rules[*rule] = (dpi_rule){.name = name, .n_name = n, .node = -1};
     return DPI_STATUS_OK;
@@ -412,7 +387,7 @@ dpi_status dpi_rules_read(const char *text, size_t n_bytes, dpi_rules *rules, dp
                         DPI_GRAMMAR_BYTES_MAX);
     rules->slots = malloc(DPI_RULE_SLOTS * sizeof *rules->slots);
     if (!rules->slots)
-        return out_of_memory(&r);
+        return dpi_no_memory(r.err, "the rules of a grammar");
     memset(rules->slots, 0xff, DPI_RULE_SLOTS * sizeof *rules->slots);
     for (skip(&r, true); r.at < n_bytes; skip(&r, true))
         DPI_TRY(read_rule(&r));

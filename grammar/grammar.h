@@ -102,7 +102,4 @@ dpi_status dpi_states_make(dpi_rules *rules, dpi_grammar *grammar, dpi_error *er
  * MEMORY. */
 dpi_status dpi_grammar_check(dpi_rules *rules, dpi_grammar *grammar, dpi_error *err);
 
-/* Grows *array of *capacity entries to n + 1 or more; false: no memory. */
-bool dpi_grow(void **array, size_t *capacity, size_t n, size_t size);
-
 #endif

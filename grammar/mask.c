@@ -46,10 +46,6 @@ struct dpi_mask_text {
     bool ended;
 };
 
-static dpi_status out_of_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the tokens that a grammar allows");
-}
-
 /* ---- Tree ------------------------------------------------------------------------------------ */
 
 typedef struct entry {
@@ -110,14 +106,14 @@ static dpi_status make_tree(dpi_mask *m, entry *entries, uint32_t n, dpi_error *
     t->first = dpi_calloc(n_nodes + 1, sizeof *t->first);
     t->ids = dpi_calloc(n, sizeof *t->ids);
     if (!t->byte || !t->depth || !t->behind || !t->first || !t->ids)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the tokens that a grammar allows");
     for (uint32_t i = 0; i < n; i++)
         add_entry(t, &entries[i], i > 0 ? in_common(&entries[i - 1], &entries[i]) : 0);
     t->first[t->n] = t->n_ids;
     m->path = dpi_calloc((size_t)t->max_depth + 1, sizeof *m->path);
     m->way = dpi_calloc((size_t)t->max_depth + 1, sizeof *m->way);
     if (!m->path || !m->way)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the tokens that a grammar allows");
     find_behind(t, m->path);
     return DPI_STATUS_OK;
 }
@@ -222,14 +218,14 @@ dpi_status dpi_mask_text_create(dpi_mask *mask, dpi_mask_text **text, dpi_error 
         return dpi_fail(err, DPI_STATUS_ARG, "the mask or the text is NULL");
     dpi_mask_text *t = dpi_calloc(1, sizeof *t);
     if (!t)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the tokens that a grammar allows");
     t->mask = mask;
     t->place = dpi_automaton_start(mask->automaton);
     if (t->place < 0 && renew(mask))
         t->place = dpi_automaton_start(mask->automaton);
     if (t->place < 0) {
         free(t);
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the tokens that a grammar allows");
     }
     t->after = mask->texts;
     if (mask->texts)
@@ -267,7 +263,7 @@ dpi_status dpi_mask_text_allowed(dpi_mask_text *t, const uint64_t **bits, int32_
     }
     const int32_t which = find_kept(m, t);
     if (which < 0)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the tokens that a grammar allows");
     *bits = m->bits + (size_t)which * (size_t)m->n_words;
     *n_allowed = m->n_allowed[which];
     return *n_allowed > 0 ? DPI_STATUS_OK
@@ -286,7 +282,7 @@ static dpi_status advance(dpi_mask_text *t, const uint8_t *bytes, size_t n, dpi_
             place = dpi_automaton_next(t->mask->automaton, place, bytes[i]);
     }
     if (place < 0)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the tokens that a grammar allows");
     t->place = place;
     return DPI_STATUS_OK;
 }
@@ -361,13 +357,13 @@ static bool add_behind(dpi_mask *m, layers *l, int32_t place) {
     return true;
 }
 
-static int32_t count_layers(dpi_mask *m, layers *l, int32_t most) {
+static int32_t count_layers(dpi_mask *m, layers *l) {
     const int32_t start = dpi_automaton_start(m->automaton);
     int32_t n = 0;
     if (start < 0)
         return 0;
     add_place(l, m->automaton, start);
-    for (int32_t i = 0; n < most && !l->found; n++) {
+    for (int32_t i = 0; n < SHORTEST_MOST && !l->found; n++) {
         const int32_t end = l->n;
         for (; i < end && !l->found; i++)
             if (!add_behind(m, l, l->todo[i]))
@@ -376,22 +372,18 @@ static int32_t count_layers(dpi_mask *m, layers *l, int32_t most) {
     return n;
 }
 
-/* *l says then what was found on the way; its arrays are gone. */
-static dpi_status find_shortest(dpi_mask *m, int32_t most, layers *l, int32_t *n_tokens,
-                                dpi_error *err) {
+/* *n_tokens: a text of the grammar has so many tokens at least, without the one that ends it; where
+ * little work finds the shortest it has just so many. *l says then what was found on the way; its
+ * arrays are gone. */
+static dpi_status find_shortest(dpi_mask *m, layers *l, int32_t *n_tokens, dpi_error *err) {
     *l = (layers){.todo = dpi_calloc(DPI_AUTOMATON_STATES, sizeof *l->todo),
                   .seen = dpi_calloc(DPI_AUTOMATON_STATES / 64, sizeof *l->seen),
                   .visits_most = m->automaton->n_visits + VISITS_MOST};
     const bool ok = l->todo && l->seen;
-    *n_tokens = ok ? count_layers(m, l, most) : 0;
+    *n_tokens = ok ? count_layers(m, l) : 0;
     free(l->todo);
     free(l->seen);
-    return ok ? DPI_STATUS_OK : out_of_memory(err);
-}
-
-dpi_status dpi_mask_shortest(dpi_mask *m, int32_t most, int32_t *n_tokens, dpi_error *err) {
-    layers l;
-    return find_shortest(m, most, &l, n_tokens, err);
+    return ok ? DPI_STATUS_OK : dpi_no_memory(err, "the tokens that a grammar allows");
 }
 
 dpi_status dpi_mask_check_length(dpi_mask *mask, int32_t n_tokens, dpi_error *err) {
@@ -406,7 +398,7 @@ dpi_status dpi_mask_check_length(dpi_mask *mask, int32_t n_tokens, dpi_error *er
                         "more could pass a maxLength or maxItems that is too large to be written "
                         "out",
                         (int)n_tokens, (unsigned long long)room, (unsigned)mask->tree.max_depth);
-    DPI_TRY(find_shortest(mask, SHORTEST_MOST, &l, &least, err));
+    DPI_TRY(find_shortest(mask, &l, &least, err));
     if (l.is_cut && (!l.found || least > n_tokens))
         return dpi_fail(err, DPI_STATUS_LIMIT,
                         "a grammar that is too ambiguous: it goes on in more than %d ways at once, "
@@ -431,7 +423,7 @@ static dpi_status copy_tokens(dpi_mask *m, const dpi_mask_token *tokens, entry *
     m->starts = dpi_calloc((size_t)m->n_tokens + 1, sizeof *m->starts);
     m->ends = dpi_calloc((size_t)m->n_words, sizeof *m->ends);
     if (!m->pool || !m->starts || !m->ends || n_bytes > UINT32_MAX)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the tokens that a grammar allows");
     uint32_t at = 0, n = 0;
     for (int32_t i = 0; i < m->n_tokens; i++) {
         const dpi_mask_token *t = &tokens[i];
@@ -486,14 +478,17 @@ static dpi_status make(dpi_mask *m, const dpi_grammar *grammar, const dpi_mask_t
     m->bits = malloc((size_t)m->n_kept_most * (size_t)m->n_words * sizeof *m->bits);
     m->n_allowed = dpi_calloc((size_t)m->n_kept_most, sizeof *m->n_allowed);
     m->kept_of = dpi_calloc(DPI_AUTOMATON_STATES, sizeof *m->kept_of);
-    return m->bits && m->n_allowed && m->kept_of ? DPI_STATUS_OK : out_of_memory(err);
+    return m->bits && m->n_allowed && m->kept_of
+               ? DPI_STATUS_OK
+               : dpi_no_memory(err, "the tokens that a grammar allows");
 }
 
 dpi_status dpi_mask_make(const dpi_grammar *grammar, const dpi_mask_token *tokens, int32_t n,
                          bool drops_space, dpi_mask **mask, dpi_error *err) {
     dpi_mask *m = dpi_calloc(1, sizeof *m);
     entry *entries = dpi_calloc((size_t)n, sizeof *entries);
-    dpi_status status = m && entries ? DPI_STATUS_OK : out_of_memory(err);
+    dpi_status status =
+        m && entries ? DPI_STATUS_OK : dpi_no_memory(err, "the tokens that a grammar allows");
     if (status == DPI_STATUS_OK) {
         m->n_tokens = n;
         m->n_words = (n + 63) / 64;

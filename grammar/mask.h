@@ -21,8 +21,4 @@ typedef struct dpi_mask_token {
 dpi_status dpi_mask_make(const dpi_grammar *grammar, const dpi_mask_token *tokens, int32_t n,
                          bool drops_space, dpi_mask **mask, dpi_error *err);
 
-/* *n_tokens: a text of the grammar has so many tokens at least, without the one that ends it; where
- * little work finds the shortest it has just so many. At most `most`. Errors: MEMORY. */
-dpi_status dpi_mask_shortest(dpi_mask *mask, int32_t most, int32_t *n_tokens, dpi_error *err);
-
 #endif

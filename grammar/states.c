@@ -1,7 +1,7 @@
 /* states.c - nodes to states, from the end to the beginning: what comes next is there already. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "grammar/grammar.h"
 
@@ -17,15 +17,12 @@ typedef struct maker {
 
 static dpi_status add_state(maker *m, dpi_state state, int32_t *index) {
     dpi_grammar *g = m->grammar;
-    void *states = g->states;
     if (g->n_states == DPI_GRAMMAR_STATES_MAX)
         return dpi_fail(m->err, DPI_STATUS_LIMIT,
                         "a grammar of more than %d states once its repetitions are written out",
                         DPI_GRAMMAR_STATES_MAX);
-    const bool ok = dpi_grow(&states, &m->capacity, (size_t)g->n_states, sizeof state);
-    g->states = states;
-    if (!ok)
-        return dpi_fail(m->err, DPI_STATUS_MEMORY, "no memory for the states of a grammar");
+    if (!dpi_grow(&g->states, &m->capacity, (size_t)g->n_states + 1, sizeof state))
+        return dpi_no_memory(m->err, "the states of a grammar");
     *index = g->n_states++;
     g->states[*index] = state;
     return DPI_STATUS_OK;
@@ -156,7 +153,7 @@ static dpi_status add_node(maker *m, int32_t index, int32_t next, int32_t *start
 
 dpi_status dpi_states_make(dpi_rules *rules, dpi_grammar *grammar, dpi_error *err) {
     maker m = {.rules = rules, .grammar = grammar, .err = err};
-    int32_t end;
+    int32_t end = -1;
     DPI_TRY(add_state(&m, (dpi_state){.kind = DPI_STATE_END}, &end));
     for (int32_t i = 0; i < rules->n_rules; i++)
         DPI_TRY(add_node(&m, rules->rules[i].node, end, &rules->rules[i].start));

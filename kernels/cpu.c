@@ -149,7 +149,7 @@ dpi_status dpi_cpu_measure(dpi_cpu *cpu, dpi_error *err) {
         return DPI_STATUS_OK;
     trial *t = dpi_calloc(1, sizeof *t);
     if (!t)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory to measure kernels");
+        return dpi_no_memory(err, "the times of kernels");
     for (int rows = DPI_ROWS_FEW; rows <= DPI_ROWS_MANY; rows++) {
         bool(*winograd)[2] = cpu->tuning.winograd;
         winograd[false][rows] = is_faster(&k, k.matmul_q4_0, measured_rows[rows], t);

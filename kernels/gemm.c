@@ -23,9 +23,8 @@ static dpi_status check_room(int32_t n_threads, dpi_error *err) {
     void *room = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
-        return dpi_fail(err, DPI_STATUS_MEMORY,
-                        "no memory for OpenBLAS: %d threads need %zu bytes of address space",
-                        (int)n_threads, n_bytes);
+        return dpi_no_memory(err, "OpenBLAS: %d threads need %zu bytes of address space",
+                             (int)n_threads, n_bytes);
     munmap(room, n_bytes);
     return DPI_STATUS_OK;
 }

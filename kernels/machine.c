@@ -72,7 +72,7 @@ dpi_status dpi_machine_measure(int32_t n_threads, int32_t isa, dpi_machine *mach
     DPI_TRY(dpi_kernels_init(&kernels, isa, err));
     unsigned char *data = dpi_map(READ_BYTES);
     if (!data)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d bytes to read", (int)READ_BYTES);
+        return dpi_no_memory(err, "%d bytes to read", (int)READ_BYTES);
     memset(data, 1, READ_BYTES);
     machine->read_bytes_per_second = best_read(&kernels, n_threads, data);
     dpi_unmap(data, READ_BYTES);

@@ -285,7 +285,7 @@ dpi_status dpi_audit_model(dpi_audit *a) {
                .weights = dpi_calloc(N_TOKENS * n, sizeof *r.weights)};
     dpi_status status = DPI_STATUS_OK;
     if (!r.logits || !r.fixed || !r.support || !r.sum || !r.weights)
-        status = dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for the logits of %zu tokens", n);
+        status = dpi_no_memory(a->err, "the logits of %zu tokens", n);
     if (status == DPI_STATUS_OK)
         status = run_all(a, &r, &max_ratio);
     free(r.logits);

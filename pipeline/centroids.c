@@ -45,7 +45,7 @@ static dpi_status search_groups(dpi_centroids *c, const float *points, int32_t n
     dpi_kmeans_options o;
     double *scaled = dpi_calloc((size_t)n * (size_t)c->dim, sizeof *scaled);
     if (!scaled)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for centroids");
+        return dpi_no_memory(err, "centroids");
     for (size_t i = 0; i < (size_t)n; i++)
         scale(c, points + i * (size_t)c->dim, scaled + i * (size_t)c->dim);
     dpi_kmeans_options_init(&o);
@@ -64,14 +64,13 @@ dpi_status dpi_centroids_make(const float *points, int32_t n_points, int32_t dim
     DPI_TRY(dpi_check_range("n_groups", n_groups, 1, n_points, err));
     dpi_centroids *c = dpi_calloc(1, sizeof *c);
     if (!c)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for centroids");
+        return dpi_no_memory(err, "centroids");
     *c = (dpi_centroids){.dim = dim, .n_groups = n_groups};
     c->mean = dpi_calloc((size_t)dim, sizeof *c->mean);
     c->scale = dpi_calloc((size_t)dim, sizeof *c->scale);
     c->at = dpi_calloc((size_t)n_groups * (size_t)dim, sizeof *c->at);
-    dpi_status status = c->mean && c->scale && c->at
-                            ? measure(c, points, n_points, err)
-                            : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for centroids");
+    dpi_status status = c->mean && c->scale && c->at ? measure(c, points, n_points, err)
+                                                     : dpi_no_memory(err, "centroids");
     if (status == DPI_STATUS_OK)
         status = search_groups(c, points, n_points, err);
     if (status == DPI_STATUS_OK)

@@ -437,9 +437,8 @@ static void step(advance *a) {
     if (n_rows == 0)
         return;
     int32_t *rows = dpi_calloc(2 * (size_t)n_rows, sizeof *rows);
-    dpi_status status =
-        rows ? step_rows(a, n_rows, rows, rows + n_rows, a->err)
-             : dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for the rows of a step");
+    dpi_status status = rows ? step_rows(a, n_rows, rows, rows + n_rows, a->err)
+                             : dpi_no_memory(a->err, "the rows of a step");
     free(rows);
     for (int32_t i = 0; i < a->n; i++) {
         dpi_generation *g = a->all[i];
@@ -549,7 +548,7 @@ static dpi_status allocate(dpi_generation *g, dpi_error *err) {
     g->logits = dpi_calloc(n_seq, sizeof *g->logits);
     g->sums = dpi_calloc(n_sums(g), sizeof *g->sums);
     if (!g->seqs || !g->logits || !g->sums)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the sequences");
+        return dpi_no_memory(err, "the sequences");
     const dpi_generation_options *o = &g->options;
     if (o->mask)
         DPI_TRY(dpi_mask_text_create_begun(o->mask, o->public_tokens + o->n_public - o->n_begun,
@@ -563,7 +562,7 @@ dpi_status dpi_generation_create(const dpi_generation_options *options,
     DPI_TRY(dpi_generation_options_check(options, err));
     dpi_generation *g = dpi_calloc(1, sizeof *g);
     if (!g)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a generation");
+        return dpi_no_memory(err, "a generation");
     g->options = *options;
     g->n_references =
         options->n_ref * dpi_sampler_per_unit(dpi_sampler_options_get(options->sampler));

@@ -32,9 +32,8 @@ dpi_status dpi_mask_create(const dpi_grammar *grammar, const dpi_model *model, d
     const int32_t n = dpi_vocab_size(model->vocab);
     dpi_mask_token *tokens = dpi_calloc((size_t)n, sizeof *tokens);
     uint8_t *pool = dpi_calloc(read_tokens(model->vocab, n, NULL, NULL), 1);
-    dpi_status status = tokens && pool ? DPI_STATUS_OK
-                                       : dpi_fail(err, DPI_STATUS_MEMORY,
-                                                  "no memory for the texts of all tokens");
+    dpi_status status =
+        tokens && pool ? DPI_STATUS_OK : dpi_no_memory(err, "the texts of all tokens");
     if (status == DPI_STATUS_OK) {
         (void)read_tokens(model->vocab, n, tokens, pool);
         status = dpi_mask_make(grammar, tokens, n, dpi_vocab_drops_space(model->vocab), mask, err);

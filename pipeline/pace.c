@@ -87,7 +87,7 @@ static dpi_status open_walk(walk *w, uint64_t *state, dpi_error *err) {
     w->top = dpi_calloc(n, sizeof *w->top);
     w->all = dpi_calloc(n, sizeof *w->all);
     if (!w->top || !w->all)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for public texts");
+        return dpi_no_memory(err, "public texts");
     for (int32_t i = 0; w->search->mask && i < w->search->n_texts; i++)
         DPI_TRY(dpi_mask_text_create(w->search->mask, &w->masked[i], err));
     return DPI_STATUS_OK;

@@ -20,10 +20,6 @@ struct dpi_partition {
     size_t *begin;     /* [n_batches + 1] of a batch in records */
 };
 
-static dpi_status out_of_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the batches");
-}
-
 /* Random bytes from the library's source: a draw among 256 batches is one. */
 static dpi_status draw_key(dpi_partition *p, dpi_error *err) {
     for (size_t i = 0; i < KEY_BYTES; i++) {
@@ -37,7 +33,7 @@ static dpi_status draw_key(dpi_partition *p, dpi_error *err) {
 static dpi_status make_key(dpi_partition *p, dpi_error *err) {
     p->key = dpi_key_alloc(KEY_BYTES);
     if (!p->key)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the batches");
     if (!p->options.key)
         return draw_key(p, err);
     memcpy(p->key, p->options.key, KEY_BYTES);
@@ -48,7 +44,7 @@ dpi_status dpi_partition_create(const dpi_partition_options *options, size_t n_r
                                 dpi_partition **partition, dpi_error *err) {
     dpi_partition *p = dpi_private_malloc(sizeof *p);
     if (!p)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the batches");
     *p = (dpi_partition){.options = *options, .n_records = n_records};
     dpi_status status = DPI_STATUS_OK;
     const bool assigned = dpi_partition_is_assigned(p);
@@ -56,7 +52,9 @@ dpi_status dpi_partition_create(const dpi_partition_options *options, size_t n_r
         p->batch_of = n_records > SIZE_MAX / sizeof *p->batch_of
                           ? NULL
                           : dpi_private_malloc(n_records * sizeof *p->batch_of);
-        status = !p->batch_of ? out_of_memory(err) : assigned ? make_key(p, err) : status;
+        status = !p->batch_of ? dpi_no_memory(err, "the batches")
+                 : assigned   ? make_key(p, err)
+                              : status;
     }
     if (status == DPI_STATUS_OK)
         *partition = p;
@@ -107,7 +105,7 @@ dpi_status dpi_partition_index(dpi_partition *p, dpi_error *err) {
     p->begin = dpi_private_malloc((n_batches + 2) * sizeof *p->begin);
     p->records = dpi_private_malloc(p->n_records * sizeof *p->records);
     if (!p->begin || !p->records)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the batches");
     size_t *next = p->begin + 1; /* next[b]: begin of b, and at the end that of b + 1 */
     for (size_t b = 0; b < n_batches + 2; b++)
         p->begin[b] = 0;

@@ -57,7 +57,7 @@ static dpi_bytes bytes_of(const char *string) { return (dpi_bytes){string, strle
 static dpi_status join(dpi_bytes a, dpi_bytes b, dpi_bytes c, owned_text *text, dpi_error *err) {
     char *data = dpi_private_malloc(a.n_bytes + b.n_bytes + c.n_bytes + 1);
     if (!data)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the prompts");
+        return dpi_no_memory(err, "the prompts");
     const dpi_bytes parts[] = {a, b, c};
     size_t n = 0;
     for (int i = 0; i < 3; i++) {
@@ -177,7 +177,7 @@ static dpi_status encode(const dpi_prompts *p, dpi_bytes text, int32_t **tokens,
     size_t capacity = 4 * (p->system.n_bytes + text.n_bytes) + DPI_PROMPT_FRAME;
     int32_t *ids = dpi_private_malloc(capacity * sizeof *ids);
     if (!ids)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the prompts");
+        return dpi_no_memory(err, "the prompts");
     dpi_status status =
         dpi_prompt_encode(p->model, p->info.chat, p->system.data, p->system.n_bytes, text.data,
                           text.n_bytes, ids, capacity, n_tokens, err);
@@ -389,7 +389,7 @@ dpi_status dpi_prompts_create(const dpi_model *model, const dpi_prompt_options *
     DPI_TRY(dpi_prompt_options_check(options, err));
     dpi_prompts *p = calloc(1, sizeof *p);
     if (!p)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the prompts");
+        return dpi_no_memory(err, "the prompts");
     p->model = model;
     dpi_prompts_info_init(&p->info);
     dpi_status status = choose_chat(p, options->chat, err);

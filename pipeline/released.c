@@ -12,7 +12,7 @@ dpi_status dpi_released_open(const dpi_model *model, int32_t text, int32_t n_mos
         r->tokens = dpi_calloc((size_t)n_most, sizeof *r->tokens);
         r->n_most = n_most;
         if (!r->tokens)
-            return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d tokens", (int)n_most);
+            return dpi_no_memory(err, "%d tokens", (int)n_most);
     }
     return text != DPI_TEXT_NONE ? dpi_decoder_create(model, &r->decoder, err) : DPI_STATUS_OK;
 }
@@ -39,7 +39,7 @@ static dpi_status put_tokens(dpi_released *r, dpi_error *err) {
     dpi_decoder_finish(r->decoder, &piece, &n_bytes);
     dpi_text_put(&r->whole, piece, n_bytes);
     if (status == DPI_STATUS_OK && r->whole.failed)
-        status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the text of %d tokens", (int)r->n);
+        status = dpi_no_memory(err, "the text of %d tokens", (int)r->n);
     return status;
 }
 

@@ -344,7 +344,7 @@ dpi_status dpi_claim_statement(const dpi_claim *claim, int32_t complete, char **
                      "the guarantee and its cost are those of the whole run");
     if (made.failed) {
         free(made.data);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the statement");
+        return dpi_no_memory(err, "the statement");
     }
     *text = made.data;
     return DPI_STATUS_OK;

@@ -196,7 +196,7 @@ static bool encode_prompt(const server *s, const request *r, answer *a, refusal 
     dpi_error err;
     a->tokens = dpi_private_malloc(capacity * sizeof *a->tokens);
     if (!a->tokens)
-        return refuse(why, 503, NULL, "out of memory for a prompt");
+        return refuse(why, 503, NULL, "no memory for a prompt");
     if (dpi_prompt_encode(s->options.worker.model, r->is_chat ? s->options.chat : DPI_CHAT_NONE,
                           r->system, r->n_system, r->user, r->n_user, a->tokens, capacity,
                           &a->n_tokens, &err) != DPI_STATUS_OK)
@@ -260,7 +260,7 @@ static enum MHD_Result reply_text(call *c, int form) {
         return call_private(c, &r);
     answer *a = c->a = ok ? answer_create() : NULL; /* left when the call is over */
     if (ok && !a)
-        ok = refuse(&why, 503, NULL, "out of memory for an answer");
+        ok = refuse(&why, 503, NULL, "no memory for an answer");
     if (ok) {
         settle_method(s, &r, a);
         ok = encode_prompt(s, &r, a, &why) && make_head(s, &r, a, &c->head, &why) &&
@@ -481,7 +481,7 @@ static bool grow_body(call *c, size_t n, refusal *why) {
     char *grown = dpi_private_realloc(c->body, capacity);
     if (!grown) {
         atomic_fetch_sub(&c->s->body_bytes, more);
-        return refuse(why, 503, NULL, "out of memory for a request");
+        return refuse(why, 503, NULL, "no memory for a request");
     }
     c->body = grown;
     c->capacity = capacity;

@@ -33,7 +33,7 @@ enum MHD_Result call_send_job(call *c) {
 static enum MHD_Result submit(call *c, job *j, void (*run)(job *)) {
     refusal why;
     if (!j) {
-        refuse(&why, 503, NULL, "out of memory for a request");
+        refuse(&why, 503, NULL, "no memory for a request");
         return call_refuse(c, &why);
     }
     c->j = j;

@@ -70,7 +70,7 @@ dpi_status kept_create(dpi_session *session, const dpi_model *model,
     entry *entries = calloc((size_t)options->n_kept + 1, sizeof *entries);
     if (!k || !entries) {
         free(entries);
-        return fail_with(err, DPI_STATUS_MEMORY, "out of memory for caches of records");
+        return fail_with(err, DPI_STATUS_MEMORY, "no memory for caches of records");
     }
     *k = (kept){.session = session, .model = model, .one = *options, .entries = entries,
                 .first_seq = options->n_seq, .n = options->n_kept, .most = n_bytes};

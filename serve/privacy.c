@@ -41,7 +41,7 @@ static void end(const query *q, job *j, json_t *object) {
     refusal why;
     char *text = reply_dump(object);
     if (!text)
-        refuse(&why, 503, NULL, "out of memory for a reply");
+        refuse(&why, 503, NULL, "no memory for a reply");
     job_end(q->b->clerk, j, text ? NULL : &why, text);
 }
 
@@ -187,7 +187,7 @@ static void run_one_budget(job *j) {
     const query *q = of(j);
     dataset *d = datasets_find(&q->b->datasets, q->name);
     dpi_dataset_info info;
-    dpi_error err = {.code = DPI_STATUS_MEMORY, .message = "out of memory for a reply"};
+    dpi_error err = {.code = DPI_STATUS_MEMORY, .message = "no memory for a reply"};
     refusal why;
     if (!d) {
         refuse(&why, 404, NULL, "there is no dataset '%s' here", q->name);
@@ -207,7 +207,7 @@ static void run_one_budget(job *j) {
 static void run_budgets(job *j) {
     const query *q = of(j);
     dpi_dataset_info info;
-    dpi_error err = {.code = DPI_STATUS_MEMORY, .message = "out of memory for a reply"};
+    dpi_error err = {.code = DPI_STATUS_MEMORY, .message = "no memory for a reply"};
     json_t *list = json_array();
     for (int i = 0; i < q->b->datasets.n; i++) {
         json_t *one = NULL;

@@ -92,7 +92,7 @@ static void reply_stored(private_answer *p) {
                       ? reply_events(&p->head, &view, p->request.includes_usage)
                       : reply_answer(&p->head, &view);
     if (!reply)
-        refuse(&why, 503, NULL, "out of memory for an answer");
+        refuse(&why, 503, NULL, "no memory for an answer");
     if (!row->key[0]) /* with a key it is there */
         refusal_is_final(&why);
     job_end(p->b->clerk, &p->job, reply ? NULL : &why, reply);
@@ -143,7 +143,7 @@ static bool make_answer(private_answer *p, refusal *why) {
     const settled *s = &p->settled;
     answer *a = p->a = answer_create();
     if (!a)
-        return refuse(why, 503, NULL, "out of memory for an answer");
+        return refuse(why, 503, NULL, "no memory for an answer");
     a->n_tokens = (size_t)s->prompts_info.n_public;
     a->tokens = dpi_private_malloc((a->n_tokens + 1) * sizeof *a->tokens);
     a->method = s->claim.method;
@@ -157,7 +157,7 @@ static bool make_answer(private_answer *p, refusal *why) {
     a->n_prefix = (size_t)s->prompts_info.n_prefix;
     p->units = dpi_private_malloc((size_t)a->method.n_ref * sizeof *p->units);
     if (!a->tokens || !a->references || !a->n_references || !a->records || !p->units)
-        return refuse(why, 503, NULL, "out of memory for an answer");
+        return refuse(why, 503, NULL, "no memory for an answer");
     memcpy(a->tokens, dpi_prompts_public(s->prompts), a->n_tokens * sizeof *a->tokens);
     a->prepare = submit_prepare;
     a->ended = submit_finish;
@@ -315,7 +315,7 @@ static dpi_status charge_units(private_answer *p, dpi_charge_request *wanted, dp
     dpi_ledger_units units = {.ids = ids, .n_bytes = n_bytes, .pays = pays};
     dpi_status status = ids && n_bytes && pays
                             ? DPI_STATUS_OK
-                            : fail_with(err, DPI_STATUS_MEMORY, "out of memory for an answer");
+                            : fail_with(err, DPI_STATUS_MEMORY, "no memory for an answer");
     for (size_t i = 0; i < p->n_units && status == DPI_STATUS_OK; i++) {
         const char *id;
         dpi_records_unit_id(d->records, p->units[i], &id, &n_bytes[units.n]);
@@ -500,7 +500,7 @@ static bool keep(private_answer *p, answer_view *view, refusal *why) {
     dpi_error err;
     if (!copy_text(p, view) || !(p->row.facts = make_facts(p)) ||
         !(p->row.report = make_report(p)))
-        return refuse(why, 503, NULL, "out of memory for an answer, whose charge is spent");
+        return refuse(why, 503, NULL, "no memory for an answer, whose charge is spent");
     if (store_finish(p->b->datasets.store, &p->row, &err) == DPI_STATUS_OK)
         return true;
     return refuse(why, 500, NULL, "the answer could not be kept, and is lost: its charge is spent");

@@ -55,7 +55,7 @@ static bool read_tau(const json_t *value, double *tau, refusal *why) {
 static bool copy_text(const char *bytes, size_t n_bytes, char **text, size_t *n, refusal *why) {
     char *grown = dpi_private_realloc(*text, *n + n_bytes + 1);
     if (!grown)
-        return refuse(why, 503, NULL, "out of memory for a prompt");
+        return refuse(why, 503, NULL, "no memory for a prompt");
     memcpy(grown + *n, bytes, n_bytes);
     *text = grown;
     *n += n_bytes;

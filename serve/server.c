@@ -197,7 +197,7 @@ dpi_status server_open(const server_options *options, server **made, dpi_error *
     server *s = calloc(1, sizeof *s);
     *made = s;
     if (!s)
-        return fail_with(err, DPI_STATUS_MEMORY, "out of memory for a server");
+        return fail_with(err, DPI_STATUS_MEMORY, "no memory for a server");
     s->options = *options;
     s->socket = -1;
     s->begun = (int64_t)time(NULL);

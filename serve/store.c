@@ -163,7 +163,7 @@ static dpi_status check_form(store *s, dpi_error *err) {
 static dpi_status lock(store *s, dpi_error *err) {
     char *path = malloc(strlen(s->path) + 6);
     if (!path)
-        return fail_with(err, DPI_STATUS_MEMORY, "out of memory for the answers");
+        return fail_with(err, DPI_STATUS_MEMORY, "no memory for the answers");
     sprintf(path, "%s.lock", s->path);
     s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     free(path);
@@ -205,7 +205,7 @@ dpi_status store_open(const char *path, store **made, dpi_error *err) {
     if (!s || !(s->path = strdup(path))) {
         free(s);
         *made = NULL;
-        return fail_with(err, DPI_STATUS_MEMORY, "out of memory for the answers");
+        return fail_with(err, DPI_STATUS_MEMORY, "no memory for the answers");
     }
     s->lock = -1;
     const dpi_status status = open_file(s, err);
@@ -262,7 +262,7 @@ static dpi_status read_row(sqlite3_stmt *statement, stored *a, dpi_error *err) {
     if (a->text && a->facts)
         return DPI_STATUS_OK;
     stored_free(a);
-    return fail_with(err, DPI_STATUS_MEMORY, "out of memory for an answer");
+    return fail_with(err, DPI_STATUS_MEMORY, "no memory for an answer");
 }
 
 static dpi_status read_one(store *s, sqlite3_stmt *statement, stored *a, dpi_error *err) {
@@ -310,7 +310,7 @@ dpi_status store_report(store *s, const char *principal, const char *id, char **
                 principal, id));
     dpi_status status = step(s, statement, &row, err);
     if (status == DPI_STATUS_OK && row && !(*report = copy_column(statement, 0, NULL)))
-        status = fail_with(err, DPI_STATUS_MEMORY, "out of memory for a report");
+        status = fail_with(err, DPI_STATUS_MEMORY, "no memory for a report");
     sqlite3_finalize(statement);
     return status;
 }

@@ -99,14 +99,8 @@ static void answer_end(answer *a, const refusal *failure) {
 }
 
 static bool add_text(answer *a, const char *bytes, size_t n_bytes) {
-    if (n_bytes > a->capacity - a->n_bytes) {
-        const size_t capacity = 2 * (a->n_bytes + n_bytes) + 64;
-        char *grown = dpi_private_realloc(a->text, capacity);
-        if (!grown)
-            return false;
-        a->text = grown;
-        a->capacity = capacity;
-    }
+    if (!dpi_private_grow(&a->text, &a->capacity, a->n_bytes + n_bytes, 1))
+        return false;
     if (n_bytes > 0)
         memcpy(a->text + a->n_bytes, bytes, n_bytes);
     a->n_bytes += n_bytes;
@@ -351,8 +345,7 @@ static bool tell(answer *a, const dpi_generation_event *e) {
 
 /* What a pass did. Answers that are over leave. */
 static void tell_all(worker *w, const dpi_error *err) {
-    const dpi_error no_memory = {.code = DPI_STATUS_MEMORY,
-                                 .message = "out of memory for an answer"};
+    const dpi_error no_memory = {.code = DPI_STATUS_MEMORY, .message = "no memory for an answer"};
     for (int32_t i = w->n_live - 1; i >= 0; i--) {
         const dpi_generation_event *e = &w->events[i];
         dpi_error why = *err;
@@ -492,7 +485,7 @@ dpi_status worker_create(const worker_options *options, worker **made, dpi_error
                        .message = "the system starts no thread for answers"};
     return DPI_STATUS_SYSTEM;
 no_memory:
-    *err = (dpi_error){.code = DPI_STATUS_MEMORY, .message = "out of memory for answers"};
+    *err = (dpi_error){.code = DPI_STATUS_MEMORY, .message = "no memory for answers"};
     return DPI_STATUS_MEMORY;
 }
 

@@ -263,7 +263,7 @@ static dpi_status reserve(encoder *e, size_t n_bytes, dpi_error *err) {
     e->symbols = dpi_calloc(e->capacity, sizeof *e->symbols);
     e->heap.items = dpi_calloc(2 * e->capacity, sizeof *e->heap.items);
     if (!e->symbols || !e->heap.items)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory to encode a text");
+        return dpi_no_memory(err, "the tokens of a text");
     return DPI_STATUS_OK;
 }
 
@@ -337,7 +337,7 @@ dpi_status dpi_bpe_encode(const dpi_vocab *vocab, const char *text, size_t n_byt
     encoder e = {.vocab = vocab, .out = out, .text = dpi_calloc(n_text, 1)};
     dpi_status status =
         e.text ? dpi_words_split(vocab->bpe->words, text, n_bytes, encode_word, &e, err)
-               : dpi_fail(err, DPI_STATUS_MEMORY, "no memory to encode a text");
+               : dpi_no_memory(err, "the tokens of a text");
     free_buffers(&e);
     dpi_wipe_free(e.text, n_text);
     return status;

@@ -160,7 +160,7 @@ static dpi_status encode_texts(const prompt *p, int32_t begin, int32_t end, dpi_
         return DPI_STATUS_OK;
     char *text = dpi_calloc((size_t)n_bytes, 1);
     if (!text)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory to encode a prompt");
+        return dpi_no_memory(err, "the tokens of a prompt");
     size_t used = 0;
     for (int32_t i = begin; i < end; i++) {
         if (p->parts[i].n_bytes > 0)

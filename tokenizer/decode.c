@@ -129,7 +129,7 @@ dpi_status dpi_vocab_decoder(const dpi_vocab *vocab, dpi_decoder **decoder, dpi_
     if (!d || !text) {
         dpi_wipe_free(d, sizeof *d);
         dpi_wipe_free(text, capacity);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a decoder");
+        return dpi_no_memory(err, "a decoder");
     }
     d->vocab = vocab;
     d->text = text;

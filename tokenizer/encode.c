@@ -76,7 +76,7 @@ static dpi_status encode_cut(const dpi_vocab *vocab, const char *text, size_t n_
     c.begins = dpi_calloc(n_bytes, sizeof *c.begins);
     dpi_status status;
     if (!copy || !c.begins) {
-        status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory to encode a text");
+        status = dpi_no_memory(err, "the tokens of a text");
     } else {
         memcpy(copy, text, n_bytes);
         if (vocab->kind->space_mark)

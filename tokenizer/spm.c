@@ -142,7 +142,7 @@ static dpi_status prepare(merger *m, const char *text, size_t n_bytes, bool pref
         n_text += text[i] == ' ' ? MARK_BYTES - 1 : 0;
     m->text = dpi_calloc(n_text, 1);
     if (!m->text)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory to encode a text");
+        return dpi_no_memory(err, "the tokens of a text");
     m->n_text = (uint32_t)n_text;
     uint32_t n = 0;
     if (prefix)
@@ -160,7 +160,7 @@ static dpi_status prepare(merger *m, const char *text, size_t n_bytes, bool pref
     m->symbols = dpi_calloc((size_t)n_symbols, sizeof *m->symbols);
     m->heap.items = dpi_calloc(2 * (size_t)n_symbols, sizeof *m->heap.items);
     if (!m->symbols || !m->heap.items)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory to encode a text");
+        return dpi_no_memory(err, "the tokens of a text");
     for (uint32_t i = 0; i < n;) {
         uint32_t length = char_bytes(m->text[i]);
         if (length > n - i)

@@ -196,7 +196,7 @@ dpi_status dpi_nfc(const char *text, size_t n_bytes, char **out, size_t *n_out, 
     dpi_status status = DPI_STATUS_OK;
     if (!l.items || !composed_text) {
         dpi_wipe_free(composed_text, 3 * n_bytes);
-        status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory to cut a text into words");
+        status = dpi_no_memory(err, "the words of a text");
     } else {
         for (size_t i = 0, n; i < n_bytes; i += n)
             put_decomposed(&l, dpi_char_next(text + i, &n));

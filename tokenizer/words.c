@@ -143,15 +143,11 @@ static void memory_put(void *block, void *user) {
     dpi_wipe_free(p, total);
 }
 
-static dpi_status no_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "no memory to cut a text into words");
-}
-
 static dpi_status compile(const dpi_words *w, const char *pattern, pcre2_code **compiled,
                           dpi_error *err) {
     pcre2_compile_context *context = pcre2_compile_context_create(w->memory);
     if (!context)
-        return no_memory(err);
+        return dpi_no_memory(err, "the words of a text");
     int code;
     PCRE2_SIZE offset;
     *compiled = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, 0, &code, &offset,
@@ -160,7 +156,7 @@ static dpi_status compile(const dpi_words *w, const char *pattern, pcre2_code **
     if (*compiled)
         return DPI_STATUS_OK;
     if (code == PCRE2_ERROR_HEAP_FAILED)
-        return no_memory(err);
+        return dpi_no_memory(err, "the words of a text");
     PCRE2_UCHAR text[128] = "";
     pcre2_get_error_message(code, text, sizeof text);
     return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "PCRE2 refuses a word pattern: %s",
@@ -170,13 +166,13 @@ static dpi_status compile(const dpi_words *w, const char *pattern, pcre2_code **
 dpi_status dpi_words_create(const dpi_words_rule *rule, dpi_words **words, dpi_error *err) {
     dpi_words *w = dpi_calloc(1, sizeof *w);
     if (!w)
-        return no_memory(err);
+        return dpi_no_memory(err, "the words of a text");
     w->nfc = rule->nfc;
     w->memory = pcre2_general_context_create(memory_get, memory_put, NULL);
     w->limits = w->memory ? pcre2_match_context_create(w->memory) : NULL;
     dpi_status status = DPI_STATUS_OK;
     if (!w->limits) {
-        status = no_memory(err);
+        status = dpi_no_memory(err, "the words of a text");
     } else {
         /* The default is meant for patterns that may explode; ours need one step per character. */
         pcre2_set_match_limit(w->limits, UINT32_MAX);
@@ -236,7 +232,8 @@ static dpi_status split(splitter *s, int32_t level, const unsigned char *chars, 
             begin = pcre2_get_ovector_pointer(s->match)[0];
             end = pcre2_get_ovector_pointer(s->match)[1];
         } else if (found != PCRE2_ERROR_NOMATCH) {
-            return no_memory(s->err); /* of the limits only that of the heap can be met */
+            /* of the limits only that of the heap can be met */
+            return dpi_no_memory(s->err, "the words of a text");
         }
         DPI_TRY(split(s, level + 1, chars + done, begin - done));
         DPI_TRY(split(s, level + 1, chars + begin, end - begin));
@@ -259,7 +256,7 @@ static dpi_status split_text(splitter *s, size_t n_bytes) {
     s->match = pcre2_match_data_create(1, s->words->memory);
     dpi_status status;
     if (!chars || !s->match) {
-        status = no_memory(s->err);
+        status = dpi_no_memory(s->err, "the words of a text");
     } else {
         size_t n_chars = 0;
         for (size_t i = 0, n; i < n_bytes; i += n)
@@ -292,7 +289,7 @@ dpi_status dpi_words_split(const dpi_words *words, const char *text, size_t n_by
     if (n_repaired != n_bytes) { /* each replacement adds two bytes */
         repaired = dpi_calloc(n_repaired, 1);
         if (!repaired)
-            return no_memory(err);
+            return dpi_no_memory(err, "the words of a text");
         repair(text, n_bytes, repaired);
         s.text = repaired;
     }

@@ -34,8 +34,6 @@ typedef struct document {
 
 int attack_remote_tokens(void) { return WORDS * WORD_TOKENS; }
 
-static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for guesses"); }
-
 /* ---- What is sent --------------------------------------------------------------------------- */
 
 static char *make_prompt(const char *const *words, size_t n) {
@@ -91,7 +89,7 @@ static int open_document(const dpi_attack *attack, size_t index, document *d) {
     d->words = calloc(d->n + 1, sizeof *d->words);
     d->guesses = calloc(d->n + 1, sizeof *d->guesses);
     if (!d->words || !d->guesses)
-        return no_memory();
+        return cli_no_memory("guesses");
     if (dpi_attack_shown(attack, index, d->words, d->n, &d->n, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     return CLI_OK;
@@ -109,7 +107,7 @@ static size_t part_of(size_t n, size_t at) { return n - at < WORDS ? n - at : WO
 static int send_part(remote *r, document *d, int *place) {
     const size_t n = part_of(d->n, d->n_sent);
     char *prompt = make_prompt(d->words + d->n_sent, n);
-    const int code = prompt ? remote_send(r, prompt, place) : no_memory();
+    const int code = prompt ? remote_send(r, prompt, place) : cli_no_memory("guesses");
     dpi_private_free(prompt);
     d->n_sent += n;
     return code;

@@ -187,7 +187,7 @@ static int run_once(dpi_session *session, bench_texts *x, const bench_context *c
     double *seconds = calloc((size_t)s->n_tokens, sizeof *seconds), piece;
     *t = (times){0};
     if (!seconds)
-        return cli_fail(CLI_FAILED, "out of memory for the times of %d tokens", s->n_tokens);
+        return cli_no_memory("the times of %d tokens", s->n_tokens);
     make_prompts(x, c, s);
     int code = begin_texts(x, session, s);
     while (code == CLI_OK && x->events[0].n_read < x->events[0].n_prompts) {
@@ -243,7 +243,7 @@ static int open_texts(const bench_context *c, const bench_setting *s, int32_t me
     x->n_reference_tokens = calloc((size_t)x->n_ref + 1, sizeof *x->n_reference_tokens);
     return x->tokens && x->references && x->n_reference_tokens
                ? CLI_OK
-               : cli_fail(CLI_FAILED, "out of memory for %zu prompts", n_rows);
+               : cli_no_memory("%zu prompts", n_rows);
 }
 
 static void close_texts(bench_texts *x) {

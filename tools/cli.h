@@ -29,6 +29,8 @@ const char *cli_own_name(void);
 /* Prints "dpinfer run: MESSAGE" to stderr and returns `code`, so that every error path carries
  * a message: return cli_fail(CLI_USAGE, "..."). */
 int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for memory that there is not: return cli_no_memory("%zu tokens", n). */
+#define cli_no_memory(...) cli_fail(CLI_FAILED, "no memory for " __VA_ARGS__)
 /* The same for an error of the library, with its offset if it has one. What is the machine's
  * failure (memory, open files, randomness) is CLI_FAILED whatever `code` says. */
 int cli_fail_library(int code, const dpi_error *err);

@@ -203,7 +203,7 @@ static int run_attacks(attacks *k) {
 static int attack_main(const args *a) {
     attacks *k = calloc(1, sizeof *k);
     if (!k)
-        return cli_fail(CLI_FAILED, "out of memory for attacks");
+        return cli_no_memory("attacks");
     signals_clean_up(); /* there is nothing to finish */
     k->a = a;
     int code = parse_mechanisms(k, a->v[OPT_LIST_MECHANISM].s);

@@ -67,7 +67,7 @@ static dpi_status write_elsewhere(void *user, const dpi_bytes *prompts, int32_t 
         char *answer = NULL;
         t->remote_code = remote_answer_of(t->remote, places[i], &answer);
         if (t->remote_code == CLI_OK && answer && !(texts[i] = strdup(answer)))
-            t->remote_code = cli_fail(CLI_FAILED, "out of memory for an answer");
+            t->remote_code = cli_no_memory("an answer");
         dpi_private_free(answer);
     }
     return t->remote_code == CLI_OK ? DPI_STATUS_OK : DPI_STATUS_IO;
@@ -261,7 +261,7 @@ static char *make_line(const evolving *t, bool terminal, int32_t index) {
         bad ? NULL : json_dumps(object, JSON_COMPACT | (terminal ? JSON_ENSURE_ASCII : 0));
     json_decref(object);
     if (!line)
-        cli_fail(CLI_FAILED, "out of memory for a text");
+        cli_no_memory("a text");
     return line;
 }
 
@@ -270,7 +270,7 @@ static char *make_line(const evolving *t, bool terminal, int32_t index) {
 static int write_objects(const evolving *t, output *o, int32_t n) {
     const bool terminal = o->fd >= 0 && isatty(o->fd);
     char **line = calloc((size_t)n, sizeof *line);
-    int code = line ? CLI_OK : cli_fail(CLI_FAILED, "out of memory for the texts");
+    int code = line ? CLI_OK : cli_no_memory("the texts");
     for (int32_t i = 0; i < n && code == CLI_OK; i++) {
         line[i] = make_line(t, terminal, i);
         code = line[i] ? CLI_OK : CLI_FAILED;

@@ -379,7 +379,7 @@ static int bench_main(const args *a) {
         b.c.n_repeats = (int32_t)a->v[OPT_REPEATS].i;
         b.results = calloc((size_t)(b.methods.n * b.refs.n * b.texts.n * b.prompts.n *
                                     b.tokens.n * b.threads.n), sizeof *b.results);
-        code = b.results ? measure_all(&b) : cli_fail(CLI_FAILED, "out of memory for results");
+        code = b.results ? measure_all(&b) : cli_no_memory("results");
     }
     free(b.results);
     dpi_model_close(model);

@@ -130,8 +130,6 @@ typedef struct scene {
     size_t n_text;
 } scene;
 
-static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for the demo"); }
-
 static void guarantee_text(const dpi_claim *c, shown *row) {
     if (dpi_claim_is_proven(c))
         snprintf(row->guarantee, sizeof row->guarantee, "(%g, %g)-DP", c->method.epsilon,
@@ -145,9 +143,9 @@ static void guarantee_text(const dpi_claim *c, shown *row) {
 static int end_text(scene *d, int which) {
     tally *t = &d->tallies[1 + which];
     if (which == 0 && !words_add(&d->public_texts, d->text, d->n_text))
-        return no_memory();
+        return cli_no_memory("the demo");
     if (!count_text(t, d->text, d->n_text))
-        return no_memory();
+        return cli_no_memory("the demo");
     if (t->n == 1)
         screen_end(&d->screen);
     if (t->n < N_TEXTS) {
@@ -198,7 +196,7 @@ static int show_document(scene *d, const dpi_records *records) {
     bool added = words_add(&d->document, text, n_bytes);
     dpi_private_free(text);
     if (!added)
-        return no_memory();
+        return cli_no_memory("the demo");
     s->in = &d->document;
     s->not_in = &d->public_texts;
     printf("  %sthe text; %s: words of the document that no public text above has:%s\n",
@@ -218,7 +216,7 @@ static int count_documents(scene *d, const dpi_records *records) {
         bool counted = !text || count_text(&d->tallies[0], text, n_bytes);
         dpi_private_free(text);
         if (!counted)
-            return no_memory();
+            return cli_no_memory("the demo");
     }
     return CLI_OK;
 }
@@ -350,7 +348,7 @@ static int demo_main(const args *a) {
     char folder[PATH_BYTES], program[PATH_BYTES];
     scene *d = calloc(1, sizeof *d);
     if (!d)
-        return no_memory();
+        return cli_no_memory("the demo");
     int code = find_program(program, sizeof program);
     if (code == CLI_OK)
         code = find_data(program, folder);

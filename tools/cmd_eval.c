@@ -347,7 +347,7 @@ static int write_result(eval *e) {
     if (stream && fclose(stream) != 0)
         ok = false;
     int code = ok ? output_open(&e->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i)
-                  : cli_fail(CLI_FAILED, "out of memory for the report");
+                  : cli_no_memory("the report");
     if (ok && code == CLI_OK)
         code = output_write(&e->out, text, n_bytes);
     const int closed = output_close(&e->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);

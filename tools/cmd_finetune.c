@@ -80,7 +80,7 @@ static int split_attributes(tuning *t) {
         return CLI_OK;
     char *next = t->names = strdup(v->s);
     if (!t->names)
-        return cli_fail(CLI_FAILED, "out of memory for the attributes");
+        return cli_no_memory("the attributes");
     for (char *name; (name = strsep(&next, ",")) != NULL;) {
         if (t->n_attributes == DPI_LABEL_FIELDS_MAX)
             return cli_fail(CLI_USAGE, "--attributes: found more than %d", DPI_LABEL_FIELDS_MAX);

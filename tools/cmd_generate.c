@@ -75,8 +75,6 @@ static int fail(dpi_status status, const dpi_error *err) {
     }
 }
 
-static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for the texts"); }
-
 /* ---- What is written ------------------------------------------------------------------------- */
 
 /* The lines of the task, copied. */
@@ -89,8 +87,8 @@ static int split_labels(generating *g) {
     g->labels = calloc((size_t)++g->n_labels, sizeof *g->labels);
     for (int32_t i = 0; g->labels && i < g->n_labels; i++)
         if (!(g->labels[i] = strdup(strsep(&next, "\n"))))
-            return no_memory();
-    return g->labels ? CLI_OK : no_memory();
+            return cli_no_memory("the texts");
+    return g->labels ? CLI_OK : cli_no_memory("the texts");
 }
 
 static void free_labels(generating *g) {
@@ -137,8 +135,8 @@ static int read_labels(generating *g) {
     g->n_labels = g->own.n;
     for (int32_t i = 0; g->labels && i < g->own.n; i++)
         if (!(g->labels[i] = strdup(g->own.names[i])))
-            return no_memory();
-    return g->labels ? CLI_OK : no_memory();
+            return cli_no_memory("the texts");
+    return g->labels ? CLI_OK : cli_no_memory("the texts");
 }
 
 /* An adapter of another program has no claim, which is no failure. Without an adapter the model has
@@ -221,7 +219,7 @@ static int make_prompts(generating *g) {
         return cli_fail(CLI_USAGE, "the instruction has %s {label}, and there are %s labels",
                         g->labels ? "no" : "a", g->labels ? "some" : "no");
     g->prompts = calloc((size_t)n, sizeof *g->prompts);
-    int code = g->prompts ? CLI_OK : no_memory();
+    int code = g->prompts ? CLI_OK : cli_no_memory("the texts");
     for (int32_t i = 0; i < n && code == CLI_OK; i++)
         code = make_prompt(g, &o, i);
     return code;
@@ -306,7 +304,7 @@ static int begin_text(generating *g, slot *s, int32_t seq) {
 static int keep_text(text *t, const dpi_generation_event *e) {
     t->bytes = malloc(e->n_bytes + 1);
     if (!t->bytes)
-        return no_memory();
+        return cli_no_memory("the texts");
     memcpy(t->bytes, e->text, e->n_bytes);
     t->n = e->n_bytes;
     t->n_drawn = e->n_drawn;
@@ -342,7 +340,7 @@ static int write_object(generating *g, const text *t, int32_t index) {
     char *line = bad ? NULL : json_dumps(o, JSON_COMPACT | (g->screen ? JSON_ENSURE_ASCII : 0));
     json_decref(o);
     g->n_bytes += line ? (int64_t)strlen(line) + 1 : 0;
-    int code = line ? output_write(&g->out, line, strlen(line)) : no_memory();
+    int code = line ? output_write(&g->out, line, strlen(line)) : cli_no_memory("the texts");
     dpi_private_free(line);
     return code == CLI_OK ? output_write(&g->out, "\n", 1) : code;
 }
@@ -479,13 +477,13 @@ static int count_texts(generating *g) {
         return cli_fail(CLI_USAGE, "texts: found %" PRId64 ", allowed 1..%d", n, INT32_MAX / 2);
     g->n_texts = (int32_t)n;
     if (!share_texts(g))
-        return no_memory();
+        return cli_no_memory("the texts");
     g->texts = calloc((size_t)n, sizeof *g->texts);
     const int64_t most = v[OPT_PARALLEL].given ? v[OPT_PARALLEL].i : SLOTS;
     g->n_slots = (int32_t)(most < n ? most : n);
     if (g->n_slots > SLOTS_MAX)
         g->n_slots = SLOTS_MAX;
-    return g->texts ? CLI_OK : no_memory();
+    return g->texts ? CLI_OK : cli_no_memory("the texts");
 }
 
 static int open_all(generating *g) {
@@ -552,7 +550,7 @@ static void close_all(generating *g) {
 static int generate_main(const args *a) {
     generating *g = calloc(1, sizeof *g);
     if (!g)
-        return no_memory();
+        return cli_no_memory("the texts");
     g->a = a, g->out.fd = -1;
     g->jsonl = a->v[OPT_JSONL].i != 0;
     g->screen = strcmp(a->v[OPT_OUTPUT].s, "-") == 0 && isatty(STDOUT_FILENO);

@@ -36,8 +36,6 @@ typedef struct infer {
     words_released released;     /* what left */
 } infer;
 
-static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for a document"); }
-
 /* ---- Options --------------------------------------------------------------------------------- */
 
 static int read_remote(infer *f) {
@@ -71,7 +69,7 @@ static json_t *string_or_null(const char *text) { return text ? words_string(tex
 
 /* NULL: there was no memory for it. A server's words cannot steer a terminal. */
 static int write_line(infer *f, const char *line) {
-    const int code = line ? output_show(&f->out, line, strlen(line)) : no_memory();
+    const int code = line ? output_show(&f->out, line, strlen(line)) : cli_no_memory("a document");
     return code == CLI_OK ? output_write(&f->out, "\n", 1) : code;
 }
 
@@ -101,7 +99,8 @@ static int keep_going(void *user) {
 
 static int extract_one(infer *f, const slot *s, const char *generation) {
     char *text = NULL, *prompt = extract_fill(f->local_prompt, s->document, generation);
-    int code = prompt ? extract_write(&f->extract, prompt, keep_going, f, &text) : no_memory();
+    int code = prompt ? extract_write(&f->extract, prompt, keep_going, f, &text)
+                      : cli_no_memory("a document");
     if (code == CLI_OK && !text)
         cli_note("note: a document with its continuation does not fit the context: its text is "
                  "null");
@@ -139,7 +138,7 @@ static int send_one(infer *f, slot *s) {
     char *prompt = extract_fill(f->remote_prompt, s->perturbed, NULL);
     int code = CLI_OK;
     if (!prompt)
-        return no_memory();
+        return cli_no_memory("a document");
     if (f->a->v[OPT_DRY_RUN].i) {
         char *body = remote_body(&f->options, prompt);
         code = write_line(f, body);
@@ -169,7 +168,7 @@ static int perturb_one(infer *f, slot *s, const char *text, size_t n_bytes) {
         return CLI_OK;
     }
     if (!(s->perturbed = dpi_private_malloc(strlen(perturbed) + 1)))
-        return no_memory();
+        return cli_no_memory("a document");
     strcpy(s->perturbed, perturbed);
     if (f->released.n_documents == 0 && !f->a->v[OPT_DRY_RUN].i)
         signals_catch(); /* the statement is owed from here on */

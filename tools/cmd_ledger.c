@@ -68,7 +68,7 @@ static int print_words(const char *format, const char *words) {
     size_t n;
     char *shown = terminal_text(words, strlen(words), false, &n);
     if (!shown)
-        return cli_fail(CLI_FAILED, "out of memory for the ledger");
+        return cli_no_memory("the ledger");
     printf(format, shown);
     free(shown);
     return CLI_OK;
@@ -131,7 +131,7 @@ static int show_charges(dpi_ledger *ledger, const dpi_dataset_info *info, json_t
         if (c.id == 0)
             return CLI_OK;
         if (list && json_array_append_new(list, json_of_charge(&c)) != 0)
-            return cli_fail(CLI_FAILED, "out of memory for the charges");
+            return cli_no_memory("the charges");
         if (!list && c.before == 0 && c.counted)
             printf("\n  %6s  %-20s  %12s  %-12s  %s\n", "id", "date", "charge", "method", "what");
         if (!list && print_charge(&c) != CLI_OK)
@@ -145,7 +145,7 @@ static int show_dataset(dpi_ledger *ledger, const dpi_dataset_info *info, bool w
     if (all && (!object || !list || json_array_append_new(all, object) != 0 ||
                 (with_charges && json_object_set(object, "charges", list) != 0))) {
         json_decref(list);
-        return cli_fail(CLI_FAILED, "out of memory for the dataset");
+        return cli_no_memory("the dataset");
     }
     int code = all ? CLI_OK : print_dataset(info);
     if (with_charges && code == CLI_OK)
@@ -188,7 +188,7 @@ static int show(const args *a, dpi_ledger *ledger, bool with_charges) {
         if (text)
             printf("%s\n", text);
         else
-            code = cli_fail(CLI_FAILED, "out of memory for the ledger");
+            code = cli_no_memory("the ledger");
         dpi_private_free(text);
         json_decref(object);
     }

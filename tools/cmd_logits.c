@@ -19,7 +19,7 @@ static int parse_tokens(const char *text, size_t n_bytes, int32_t n_vocab, int32
     /* An id has at least a digit and a space. */
     int32_t *ids = dpi_private_malloc((n_bytes / 2 + 1) * sizeof *ids);
     if (!ids)
-        return cli_fail(CLI_FAILED, "out of memory for the token ids");
+        return cli_no_memory("the token ids");
     size_t n = 0, at = 0;
     for (;;) {
         while (at < n_bytes && is_space(text[at]))
@@ -68,7 +68,7 @@ static int compute(const dpi_model *model, const dpi_session_options *options,
     dpi_error err;
     float *values = dpi_private_malloc(n_tokens * n_vocab * sizeof *values);
     if (!values)
-        return cli_fail(CLI_FAILED, "out of memory for %zu rows of logits", n_tokens);
+        return cli_no_memory("%zu rows of logits", n_tokens);
     dpi_status status = dpi_session_create(model, options, &session, &err);
     if (status == DPI_STATUS_OK)
         status = dpi_session_prefill(session, 0, tokens, n_tokens, values, &err);

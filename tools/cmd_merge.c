@@ -36,8 +36,7 @@ static int write_line(const dpi_merge *merge, output *out, const dpi_merged_text
 
 /* The bytes are private memory, which is freed; NULL: there was no memory for them. */
 static int put_private(const dpi_merge *merge, output *out, char *bytes, size_t n_bytes) {
-    const int code = bytes ? put(merge, out, bytes, n_bytes)
-                           : cli_fail(CLI_FAILED, "out of memory for the texts");
+    const int code = bytes ? put(merge, out, bytes, n_bytes) : cli_no_memory("the texts");
     dpi_private_free(bytes);
     return code;
 }
@@ -91,7 +90,7 @@ static int write_statement(const dpi_merge *merge, bool complete) {
     shown = terminal_text(text, strlen(text), true, &n);
     free(text);
     if (!shown)
-        return cli_fail(CLI_FAILED, "out of memory for the statement");
+        return cli_no_memory("the statement");
     const bool written = fprintf(stderr, "\n%s", shown) >= 0 && fflush(stderr) == 0;
     free(shown);
     return written ? CLI_OK : CLI_FAILED;

@@ -41,8 +41,6 @@ static int read_options(perturb *p) {
 
 /* ---- Documents ------------------------------------------------------------------------------- */
 
-static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for a document"); }
-
 static json_t *json_of_words(const dpi_perturbed_word *words, size_t n) {
     static const char *const how[] = {"drawn", "unknown", "number", "kept", "dropped"};
     json_t *list = json_array();
@@ -73,7 +71,7 @@ static int write_json(perturb *p, json_t *object) {
     char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
     if (!text)
-        return no_memory();
+        return cli_no_memory("a document");
     int code = output_show(&p->out, text, strlen(text));
     if (code == CLI_OK)
         code = output_write(&p->out, "\n", 1);
@@ -104,7 +102,7 @@ static int write_document(void *user, int64_t index, const char *text, size_t n_
          json_object_set_new(object, "words", json_of_words(words, n)) == 0);
     if (!whole) {
         json_decref(object);
-        return no_memory();
+        return cli_no_memory("a document");
     }
     return write_json(p, object);
 }
@@ -170,7 +168,7 @@ static int certify(perturb *p) {
     char *json = p->a->v[OPT_JSON].i ? json_dumps(f.json, JSON_INDENT(2)) : NULL;
     if (f.failed || (p->a->v[OPT_JSON].i && !json) || fflush(f.stream) != 0) {
         facts_free(&f);
-        return no_memory();
+        return cli_no_memory("a document");
     }
     int code = output_write(&p->out, json ? json : f.text, json ? strlen(json) : f.n_text);
     if (code == CLI_OK && json)

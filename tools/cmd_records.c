@@ -136,7 +136,7 @@ static int add_all_lengths(look *k) {
     const records_look *l = &k->l;
     int64_t *lengths = dpi_private_malloc((l->n_read + 1) * sizeof *lengths);
     if (!lengths)
-        return cli_fail(CLI_FAILED, "out of memory for the records");
+        return cli_no_memory("the records");
     for (size_t i = 0; i < l->n_read; i++)
         lengths[i] = (int64_t)l->n_bytes[l->sorted[i]];
     add_lengths(k, "bytes", lengths, l->n_read);
@@ -243,7 +243,7 @@ static int print_largest(const json_t *list, const char *label, const char *key)
     if (n > SHOWN)
         printf("  %-18s and %zu more\n", "", n - SHOWN);
     dpi_private_free(all);
-    return ok ? CLI_OK : cli_fail(CLI_FAILED, "out of memory for the records");
+    return ok ? CLI_OK : cli_no_memory("the records");
 }
 
 /* One more unit of a label, with so many records. False: out of memory. */

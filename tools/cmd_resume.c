@@ -37,7 +37,7 @@ static int read_words(const char *folder, const dpi_journal *journal, resumed *r
     bool ok = json_is_string(json_object_get(r->application, "folder")) && n > 0;
     r->argv = calloc(n + 2, sizeof *r->argv);
     if (!r->argv)
-        return cli_fail(CLI_FAILED, "out of memory for the job");
+        return cli_no_memory("the job");
     r->argv[r->argc++] = name;
     for (size_t i = 0; i < n && ok; i++) {
         const char *word = json_string_value(json_array_get(words, i));

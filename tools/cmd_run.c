@@ -65,16 +65,15 @@ static int write_json(run *r, json_t *value, size_t from, size_t cut) {
                                                (r->screen ? JSON_ENSURE_ASCII : 0))
                        : NULL;
     json_decref(value);
-    int code = line ? put_bytes(r, line + from, strlen(line) - from - cut)
-                    : cli_fail(CLI_FAILED, "out of memory for the text");
+    int code =
+        line ? put_bytes(r, line + from, strlen(line) - from - cut) : cli_no_memory("the text");
     dpi_private_free(line);
     return code;
 }
 
 /* Private bytes, which are freed; NULL: there was no memory for them. */
 static int put_private(run *r, char *bytes, size_t n_bytes) {
-    const int code = bytes ? put_bytes(r, bytes, n_bytes)
-                           : cli_fail(CLI_FAILED, "out of memory for the text");
+    const int code = bytes ? put_bytes(r, bytes, n_bytes) : cli_no_memory("the text");
     dpi_private_free(bytes);
     return code;
 }
@@ -111,8 +110,7 @@ static int put_text(run *r, const dpi_release_event *event) {
         return put_bytes(r, text, n_bytes);
     size_t n;
     char *shown = terminal_text(text, n_bytes, true, &n);
-    int code = shown ? put_bytes(r, shown, n)
-                     : cli_fail(CLI_FAILED, "out of memory for the text");
+    int code = shown ? put_bytes(r, shown, n) : cli_no_memory("the text");
     free(shown);
     return code;
 }
@@ -131,8 +129,7 @@ static int begin_object(run *r, int32_t index) {
                            : asprintf(&line, "{\"index\":%d,%s%s%s\"text\":\"", index,
                                       label ? "\"text_label\":" : "", label ? label : "",
                                       label ? "," : "");
-    const int code = n < 0 ? cli_fail(CLI_FAILED, "out of memory for the text")
-                           : put_bytes(r, line, (size_t)n);
+    const int code = n < 0 ? cli_no_memory("the text") : put_bytes(r, line, (size_t)n);
     dpi_private_free(label);
     if (n >= 0)
         free(line);

@@ -11,7 +11,7 @@ static int print_tokens(const dpi_model *model, const char *text, size_t n_bytes
     size_t capacity = 4 * n_bytes + 5, n; /* dpinfer.h: always suffices */
     int32_t *tokens = dpi_private_malloc(capacity * sizeof *tokens);
     if (!tokens)
-        return cli_fail(CLI_FAILED, "out of memory for %zu tokens", capacity);
+        return cli_no_memory("%zu tokens", capacity);
     dpi_error err;
     int code = CLI_OK;
     if (dpi_tokenize(model, text, n_bytes, flags, tokens, capacity, &n, &err) != DPI_STATUS_OK) {

@@ -21,8 +21,6 @@ const char extract_prompt_local[] =
     "--\"Perturbed Generation\": {generation}\n\n"
     "--\"Extended Text\":";
 
-static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for a text"); }
-
 /* ---- Prompts --------------------------------------------------------------------------------- */
 
 /* What a name at p stands for; NULL: there is none. */
@@ -70,7 +68,7 @@ int extract_prompt_read(const args *a, option_id file, const char *own, const ch
     size_t n_bytes;
     if (!a->v[file].given) {
         *text = extract_fill(own, NULL, NULL);
-        return *text ? CLI_OK : no_memory();
+        return *text ? CLI_OK : cli_no_memory("a text");
     }
     const int code =
         cli_read_text(option_name(file), a->v[file].s, PROMPT_BYTES_MAX, text, &n_bytes);
@@ -141,14 +139,8 @@ typedef struct growing {
 } growing;
 
 static int append(growing *g, const char *text, size_t n_bytes) {
-    if (g->n + n_bytes + 1 > g->room) {
-        const size_t room = 2 * (g->n + n_bytes + 1);
-        char *larger = dpi_private_realloc(g->text, room);
-        if (!larger)
-            return no_memory();
-        g->text = larger;
-        g->room = room;
-    }
+    if (!dpi_private_grow(&g->text, &g->room, g->n + n_bytes + 1, 1))
+        return cli_no_memory("a text");
     memcpy(g->text + g->n, text, n_bytes);
     g->n += n_bytes;
     g->text[g->n] = '\0';
@@ -184,7 +176,7 @@ int extract_cut(const dpi_model *model, const char *document, size_t n_bytes, in
     } else {
         int32_t *tokens = dpi_private_malloc((size_t)n * sizeof *tokens);
         if (!tokens)
-            return no_memory();
+            return cli_no_memory("a text");
         const dpi_status status =
             dpi_tokenize(model, document, n_bytes, 0, tokens, (size_t)n, &n_tokens, &err);
         if (status != DPI_STATUS_OK && status != DPI_STATUS_LIMIT)
@@ -249,7 +241,7 @@ int extract_write(extract *x, const char *prompt, extract_between between, void 
     int code = CLI_OK;
     *text = NULL;
     if (!tokens)
-        return no_memory();
+        return cli_no_memory("a text");
     if (dpi_prompt_encode(x->model, DPI_CHAT_AUTO, NULL, 0, prompt, n_bytes, tokens, room, &n,
                           &err) != DPI_STATUS_OK)
         code = cli_fail_library(CLI_FAILED, &err);

@@ -50,7 +50,7 @@ static int load(const char *option, const char *path, bool numbers, label_input 
     in->names = calloc(DPI_LABELS_MAX, sizeof *in->names);
     in->texts = numbers ? calloc(DPI_LABELS_MAX, sizeof *in->texts) : NULL;
     if (!in->names || (numbers && !in->texts))
-        return cli_fail(CLI_FAILED, "out of memory for the labels");
+        return cli_no_memory("the labels");
     return split(path, in, numbers);
 }
 

@@ -34,7 +34,7 @@ int ledger_units_read(const char *path, ledger_units *u) {
     u->units = (dpi_ledger_units){
         .ids = u->ids, .n_bytes = u->n_bytes, .pays = dpi_private_malloc(n_lines)};
     if (!u->ids || !u->n_bytes || !u->units.pays)
-        return cli_fail(CLI_FAILED, "out of memory for the IDs of units");
+        return cli_no_memory("the IDs of units");
     for (size_t at = 0; at < n_bytes;) {
         const char *line = u->text + at;
         const size_t n = next_line(u->text, n_bytes, &at);

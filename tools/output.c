@@ -362,8 +362,7 @@ int output_show(output *o, const char *text, size_t n_bytes) {
     if (!isatty(o->fd))
         return output_write(o, text, n_bytes);
     char *shown = terminal_text(text, n_bytes, true, &n);
-    const int code =
-        shown ? output_write(o, shown, n) : cli_fail(CLI_FAILED, "out of memory for the text");
+    const int code = shown ? output_write(o, shown, n) : cli_no_memory("the text");
     free(shown);
     return code;
 }

@@ -268,7 +268,7 @@ static int compare(const char *what, const char hex[SEAL_BYTES]) {
     int code = CLI_OK;
     MPI_Request request;
     if (!all)
-        return cli_fail(CLI_FAILED, "out of memory for the ranks");
+        return cli_no_memory("the ranks");
     MPI_Iallgather(hex, SEAL_BYTES, MPI_CHAR, all, SEAL_BYTES, MPI_CHAR, MPI_COMM_WORLD, &request);
     if (!wait_for(&request))
         return 128 + signals_stop(); /* `all` stays: MPI may still write to it */
@@ -336,7 +336,7 @@ static int share_recalled(void) {
     ranks.recalled = dpi_private_malloc((size_t)(n + 1) * sizeof *ranks.recalled);
     ranks.recalled_at = calloc((size_t)ranks.n_texts, sizeof *ranks.recalled_at);
     if (!ranks.recalled || !ranks.recalled_at)
-        return cli_fail(CLI_FAILED, "out of memory for the texts");
+        return cli_no_memory("the texts");
     if (ranks.own == 0)
         list_recalled(ranks.recalled);
     for (int64_t at = 0; at < n; at += PIECE)
@@ -367,14 +367,8 @@ int ranks_begun(const dpi_release *release, int code) {
 /* ---- A rank that is given texts -------------------------------------------------------------- */
 
 static bool keep(rank_text *t, const char *bytes, size_t n_bytes) {
-    if (n_bytes > t->capacity - t->n_bytes) {
-        const size_t capacity = 2 * (t->n_bytes + n_bytes) + 256;
-        char *grown = dpi_private_realloc(t->bytes, capacity);
-        if (!grown)
-            return false;
-        t->bytes = grown;
-        t->capacity = capacity;
-    }
+    if (!dpi_private_grow(&t->bytes, &t->capacity, t->n_bytes + n_bytes, 1))
+        return false;
     if (n_bytes > 0)
         memcpy(t->bytes + t->n_bytes, bytes, n_bytes);
     t->n_bytes += n_bytes;
@@ -443,7 +437,7 @@ static int draw_given(dpi_release *release) {
            e.type != DPI_EVENT_NONE)
         kept = ranks.is_spread || pass_on(&e);
     if (!kept)
-        return cli_fail(CLI_FAILED, "out of memory for the text");
+        return cli_no_memory("the text");
     if (status == DPI_STATUS_CANCELLED)
         return 128 + signals_stop();
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_FAILED, &err);
@@ -547,7 +541,7 @@ static bool advance_own(dpi_release *release, dpi_release_event *event) {
     if (event->type == DPI_EVENT_PROMPT)
         return true;
     if (!note_event(&ranks.texts[event->index], event))
-        ranks.status = fail(&ranks.why, DPI_STATUS_MEMORY, "out of memory for a text");
+        ranks.status = fail(&ranks.why, DPI_STATUS_MEMORY, "no memory for a text");
     return false;
 }
 
@@ -571,12 +565,12 @@ dpi_status ranks_advance(dpi_release *release, dpi_release_event *event, int *co
     if (ranks.count == 1 || ranks.is_spread)
         return dpi_release_advance(release, event, err);
     if (!ranks.texts)
-        return fail(err, DPI_STATUS_MEMORY, "out of memory for the texts");
+        return fail(err, DPI_STATUS_MEMORY, "no memory for the texts");
     if (ranks.n_told > 0)
         forget(&ranks.texts[ranks.n_told - 1]);
     for (;;) {
         if (!serve())
-            ranks.status = fail(&ranks.why, DPI_STATUS_MEMORY, "out of memory for a text");
+            ranks.status = fail(&ranks.why, DPI_STATUS_MEMORY, "no memory for a text");
         if (ranks.failed && !ranks.own_over)
             dpi_release_cancel(release);
         if (tell(event))

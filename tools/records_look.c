@@ -23,8 +23,6 @@ bool look_is_copy(const records_look *l, size_t k) {
     return l->n_bytes[i] == l->n_bytes[j] && memcmp(l->text[i], l->text[j], l->n_bytes[i]) == 0;
 }
 
-static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for the records"); }
-
 static int count_tokens(const dpi_model *model, const char *text, size_t n_bytes, int64_t *n) {
     size_t n_tokens = 0;
     dpi_error err;
@@ -65,7 +63,7 @@ int look_read(const dpi_records *records, const dpi_model *model, records_look *
     l->sorted = zeros(n, sizeof *l->sorted);
     l->n_tokens = model ? zeros(n, sizeof *l->n_tokens) : NULL;
     if (!l->fault || !l->text || !l->n_bytes || !l->sorted || (model && !l->n_tokens))
-        return no_memory();
+        return cli_no_memory("the records");
     int code = CLI_OK;
     for (size_t i = 0; i < n && code == CLI_OK; i++)
         code = read_record(model, l, i);

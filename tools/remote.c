@@ -43,8 +43,6 @@ struct remote {
     request requests[REMOTE_MOST_IN_FLIGHT];
 };
 
-static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for a request"); }
-
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -121,7 +119,7 @@ static bool add_headers(remote *r) {
 int remote_open(const remote_options *options, remote **out) {
     remote *r = calloc(1, sizeof *r);
     if (!r)
-        return no_memory();
+        return cli_no_memory("a request");
     r->o = options;
     const int code = curl_load(&r->curl);
     if (code != CLI_OK) {
@@ -132,7 +130,7 @@ int remote_open(const remote_options *options, remote **out) {
     r->multi = r->curl.multi_init();
     if (!r->url || !r->multi || !add_headers(r)) {
         remote_close(r);
-        return no_memory();
+        return cli_no_memory("a request");
     }
     *out = r;
     return CLI_OK;
@@ -181,14 +179,8 @@ static size_t add_bytes(char *data, size_t size, size_t n, void *user) {
         q->too_long = true;
         return 0;
     }
-    if (q->n_answer + n_bytes + 1 > q->room) {
-        const size_t room = 2 * (q->n_answer + n_bytes + 1);
-        char *answer = dpi_private_realloc(q->answer, room);
-        if (!answer)
-            return 0;
-        q->answer = answer;
-        q->room = room;
-    }
+    if (!dpi_private_grow(&q->answer, &q->room, q->n_answer + n_bytes + 1, 1))
+        return 0;
     memcpy(q->answer + q->n_answer, data, n_bytes);
     q->n_answer += n_bytes;
     q->answer[q->n_answer] = '\0';
@@ -232,7 +224,7 @@ static int begin_transfer(remote *r, request *q) {
     q->easy = r->curl.easy_init();
     if (!q->easy || !set_options(r, q) ||
         r->curl.multi_add_handle(r->multi, q->easy) != CURLM_OK)
-        return no_memory();
+        return cli_no_memory("a request");
     return CLI_OK;
 }
 
@@ -242,7 +234,7 @@ int remote_send(remote *r, const char *prompt, int *place) {
             return cli_fail(CLI_FAILED, "more requests than --in-flight");
     request *q = &r->requests[*place];
     if (!(q->body = remote_body(r->o, prompt)))
-        return no_memory();
+        return cli_no_memory("a request");
     return begin_transfer(r, q);
 }
 

@@ -111,7 +111,7 @@ static int copy_content(const dpi_json *content, const char *key, char **text) {
                                     "it is no OpenAI-style server");
     *text = whole ? copy_without_key(whole, n_bytes, key) : NULL;
     dpi_private_free(whole);
-    return *text ? CLI_OK : cli_fail(CLI_FAILED, "out of memory for an answer");
+    return *text ? CLI_OK : cli_no_memory("an answer");
 }
 
 int remote_answer(const char *answer, size_t n_bytes, const char *key, char **text) {

@@ -31,7 +31,7 @@ static int read_key(const args *a, char **key) {
         if (!value)
             return cli_fail(CLI_USAGE, "--api-key-env: there is no variable '%s'", name->s);
         if (!(*key = dpi_private_malloc(strlen(value) + 1)))
-            return cli_fail(CLI_FAILED, "out of memory for a key");
+            return cli_no_memory("a key");
         strcpy(*key, value);
         return check_key(*key, "--api-key-env");
     }

@@ -43,7 +43,7 @@ int report_files_open(const args *a, report_files **files) {
         return CLI_OK;
     report_files *f = calloc(1, sizeof *f);
     if (!f)
-        return cli_fail(CLI_FAILED, "out of memory for the report");
+        return cli_no_memory("the report");
     while (f->n < a->n_reports) {
         output *file = &f->file[f->n];
         if (output_open(file, a->reports[f->n++], a->v[OPT_OVERWRITE].i) != CLI_OK) {

@@ -11,8 +11,6 @@
 
 enum { CONFIG_BYTES_MAX = 1 << 20, VALUE_BYTES = 64 };
 
-static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for datasets"); }
-
 static int code_of(dpi_status status, const dpi_error *err) {
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, err);
 }
@@ -35,7 +33,7 @@ static int resolve(const char *config, const char *path, char **whole) {
     if (asprintf(whole, "%.*s%s", n, config, path) >= 0)
         return CLI_OK;
     *whole = NULL;
-    return no_memory();
+    return cli_no_memory("datasets");
 }
 
 /* ---- A dataset ------------------------------------------------------------------------------- */

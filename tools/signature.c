@@ -29,7 +29,7 @@ static int run_keygen(const char *const *arguments, int in, int out, bool silent
     int status = 0;
     memcpy(own, arguments, sizeof own);
     if (posix_spawn_file_actions_init(&actions) != 0)
-        return cli_fail(-1, "out of memory for ssh-keygen");
+        return cli_fail(-1, "no memory for ssh-keygen");
     bool ok = in >= 0
                   ? posix_spawn_file_actions_adddup2(&actions, in, 0) == 0
                   : posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0;
@@ -70,7 +70,7 @@ static int check_half(const char *key) {
     const size_t n = strlen(key);
     const bool is_public = n > 4 && strcmp(key + n - 4, ".pub") == 0;
     if (asprintf(&other, "%.*s%s", (int)(is_public ? n - 4 : n), key, is_public ? "" : ".pub") < 0)
-        return cli_fail(CLI_FAILED, "out of memory for the name of the key");
+        return cli_no_memory("the name of the key");
     int code = CLI_OK;
     if (stat(other, &st) == 0 && !S_ISREG(st.st_mode))
         code = cli_fail(CLI_USAGE, "--sign: %s, beside the key, is not a regular file", other);
@@ -95,7 +95,7 @@ char *signature_name(const char *report) {
     char *name;
     if (asprintf(&name, "%s.sig", report) >= 0)
         return name;
-    cli_fail(CLI_FAILED, "out of memory for the name of the signature");
+    cli_no_memory("the name of the signature");
     return NULL;
 }
 
@@ -132,7 +132,7 @@ static int make_allowed(const char *public_key) {
         return fd;
     if (fd >= 0)
         close(fd);
-    return cli_fail(-1, "out of memory for the public key");
+    return cli_fail(-1, "no memory for the public key");
 }
 
 int signature_check(const char *public_key, const char *path, const char *signature) {

@@ -14,7 +14,7 @@ char *statement_shown(char *text, const char *more) {
     free(text);
     if (!escaped || asprintf(&shown, "%s%s", escaped, more) < 0) {
         shown = NULL;
-        cli_fail(CLI_FAILED, "out of memory for the statement");
+        cli_no_memory("the statement");
     }
     free(escaped);
     return shown;

@@ -5,12 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for fields of a report"); }
-
 int verdict_open(verdict *v, const args *a) {
     *v = (verdict){.is_verbose = a->v[OPT_VERBOSE].i};
     v->lines = open_memstream(&v->text, &v->n_bytes);
-    return v->lines ? CLI_OK : no_memory();
+    return v->lines ? CLI_OK : cli_no_memory("fields of a report");
 }
 
 void verdict_close(verdict *v) {
@@ -45,7 +43,8 @@ void verdict_add(verdict *v, verdict_mark mark, const char *name, const char *fo
 static const char *ending(const verdict *v) { return v->n_wrong == 1 ? " does" : "s do"; }
 
 int verdict_tell(verdict *v, const char *label, const char *format, ...) {
-    int code = fflush(v->lines) == 0 && !ferror(v->lines) ? CLI_OK : no_memory();
+    int code =
+        fflush(v->lines) == 0 && !ferror(v->lines) ? CLI_OK : cli_no_memory("fields of a report");
     va_list list;
     va_start(list, format);
     if (code == CLI_OK && v->n_wrong > 0) {

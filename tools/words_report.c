@@ -12,8 +12,6 @@
 static const char FORMAT[] = "dpinfer perturbed words", GUARANTEE[] = "local differential privacy";
 enum { VERSION = 1 };
 
-static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for a report"); }
-
 void words_count(words_released *r, const dpi_perturbed_word *words, size_t n) {
     int64_t n_left = 0;
     for (size_t i = 0; i < n; i++)
@@ -78,7 +76,7 @@ int words_report_write(const words_input *in, const dpi_certificate *certificate
     json_t *report = report_of(in, certificate, released);
     char *text = report ? json_dumps(report, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(report);
-    const int code = text ? report_files_all(a, text) : no_memory();
+    const int code = text ? report_files_all(a, text) : cli_no_memory("a report");
     dpi_private_free(text);
     return code;
 }

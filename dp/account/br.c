@@ -91,7 +91,7 @@ static dpi_status make_game(game *g, double eta, int32_t n_tokens, double epsilo
     g->p = dpi_calloc(2 * (size_t)(g->N + 1), sizeof *g->p);
     if (!g->memory || !g->p) {
         free_game(g);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a grid of %zu points", width);
+        return dpi_no_memory(err, "a grid of %zu points", width);
     }
     g->w = g->memory + (margin - low);
     g->next = g->w + width;

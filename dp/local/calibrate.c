@@ -105,6 +105,5 @@ dpi_status dpi_local_calibrate(dpi_local *l, double epsilon, dpi_error *err) {
     for (int32_t i = 0; i < n_parts && parts; i++)
         range_free(&parts[i]);
     free(parts);
-    return ok ? DPI_STATUS_OK
-              : dpi_fail(err, DPI_STATUS_MEMORY, "no memory to calibrate %d words", l->n);
+    return ok ? DPI_STATUS_OK : dpi_no_memory(err, "the calibration of %d words", l->n);
 }

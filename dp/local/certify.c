@@ -67,8 +67,8 @@ static dpi_status add_words(const dpi_local *l, int32_t thread, int32_t first, c
     const size_t n = (size_t)l->n;
     dpi_local_rows rows;
     double *row = dpi_calloc(n, sizeof *row), n_candidates;
-    dpi_status status = row ? dpi_local_rows_create(l, 0, &rows, err)
-                            : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %zu words", n);
+    dpi_status status =
+        row ? dpi_local_rows_create(l, 0, &rows, err) : dpi_no_memory(err, "%zu words", n);
     if (status != DPI_STATUS_OK) {
         free(row);
         return status;
@@ -107,13 +107,13 @@ static dpi_status add_all_words(const dpi_local *l, columns *all, dpi_error *err
     dpi_status status = DPI_STATUS_OK;
     part *parts = dpi_calloc((size_t)n_parts, sizeof *parts);
     if (!parts)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d threads", n_parts);
+        return dpi_no_memory(err, "%d threads", n_parts);
 #pragma omp parallel for num_threads(n_parts) schedule(static, 1)
     for (int32_t i = 0; i < n_parts; i++) {
         part *p = &parts[i];
         p->status = columns_create(&p->columns, (size_t)l->n)
                         ? add_words(l, i, first, &p->columns, &p->err)
-                        : dpi_fail(&p->err, DPI_STATUS_MEMORY, "no memory for %d words", l->n);
+                        : dpi_no_memory(&p->err, "%d words", l->n);
     }
     for (int32_t i = 0; i < n_parts; i++) {
         if (parts[i].status == DPI_STATUS_OK)
@@ -183,9 +183,8 @@ static dpi_status compare_pairs(const dpi_local *l, dpi_certificate *c, dpi_erro
     double *a = dpi_calloc(n, sizeof *a), *b = dpi_calloc(n, sizeof *b), unused;
     double *epsilon = dpi_calloc((size_t)n_pairs, sizeof *epsilon);
     dpi_local_rows rows;
-    dpi_status status = a && b && epsilon
-                            ? dpi_local_rows_create(l, 0, &rows, err)
-                            : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for pairs of words");
+    dpi_status status = a && b && epsilon ? dpi_local_rows_create(l, 0, &rows, err)
+                                          : dpi_no_memory(err, "pairs of words");
     if (status == DPI_STATUS_OK) {
         uint64_t state = 1;
         int32_t x = 0, other = 0;
@@ -236,9 +235,8 @@ dpi_status dpi_local_certify(const dpi_local *l, dpi_certificate *certificate, d
         return dpi_fail(err, DPI_STATUS_ARG, "a certificate of %zu bytes, must be %zu",
                         certificate->struct_size, sizeof c);
     dpi_certificate_init(&c);
-    dpi_status status = columns_create(&all, (size_t)l->n)
-                            ? add_all_words(l, &all, err)
-                            : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d words", l->n);
+    dpi_status status = columns_create(&all, (size_t)l->n) ? add_all_words(l, &all, err)
+                                                           : dpi_no_memory(err, "%d words", l->n);
     if (status == DPI_STATUS_OK) {
         conclude(l, &all, &c);
         status = compare_pairs(l, &c, err);

@@ -66,7 +66,7 @@ dpi_status dpi_local_distances(const float *vectors, int32_t n, int32_t dim, int
     n_threads = dpi_process_threads(n_threads ? n_threads : dpi_processors());
     double *transposed = dpi_calloc((size_t)n * (size_t)dim, sizeof *transposed);
     if (!transposed)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d vectors of %d numbers", n, dim);
+        return dpi_no_memory(err, "%d vectors of %d numbers", n, dim);
     for (int32_t i = 0; i < n; i++)
         for (int32_t k = 0; k < dim; k++)
             transposed[(size_t)k * (size_t)n + (size_t)i] =

@@ -73,7 +73,7 @@ static dpi_status set_noise(dpi_local *l, const double *range, dpi_error *err) {
     const double z = dpi_local_rantext_z(l->options.epsilon);
     l->noise_scale = dpi_calloc((size_t)l->dim, sizeof *l->noise_scale);
     if (!l->noise_scale)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for noise of %d dimensions", l->dim);
+        return dpi_no_memory(err, "noise of %d dimensions", l->dim);
     for (int32_t k = 0; k < l->dim; k++) {
         const double scale = rint(ldexp(range[k] / z, DPI_LOCAL_SHIFT));
         if (!(scale <= 0x1p42))
@@ -120,7 +120,7 @@ static dpi_status make_groups(dpi_local *l, dpi_error *err) {
     l->next = dpi_calloc(n, sizeof *l->next);
     if (!open || !l->group || !l->next) {
         free(open);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for groups of %d words", l->n);
+        return dpi_no_memory(err, "groups of %d words", l->n);
     }
     for (size_t i = 0; i < n; i++)
         l->group[i] = -1;
@@ -169,7 +169,7 @@ dpi_status dpi_local_create(const dpi_perturb_options *options, const uint32_t *
         return dpi_fail(err, DPI_STATUS_ARG, "vectors of %d numbers, must be 1..%d", dim, DIM_MAX);
     dpi_local *l = dpi_calloc(1, sizeof *l);
     if (!l)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a mechanism");
+        return dpi_no_memory(err, "a mechanism");
     l->options = *options;
     l->options.n_threads =
         dpi_process_threads(options->n_threads ? options->n_threads : dpi_processors());
@@ -206,7 +206,7 @@ dpi_status dpi_local_list_create(const dpi_local *l, dpi_local_list *list, dpi_e
     if (list->word && list->score && list->weight)
         return DPI_STATUS_OK;
     dpi_local_list_free(l, list);
-    return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a list of %zu words", n);
+    return dpi_no_memory(err, "a list of %zu words", n);
 }
 
 void dpi_local_list_free(const dpi_local *l, dpi_local_list *list) {

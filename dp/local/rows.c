@@ -19,7 +19,7 @@ dpi_status dpi_local_rows_create(const dpi_local *local, int32_t n_cells, dpi_lo
     rows->worth = dpi_calloc(n, sizeof *rows->worth);
     dpi_status status = rows->order && rows->distance && rows->worth
                             ? DPI_STATUS_OK
-                            : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %zu words", n);
+                            : dpi_no_memory(err, "%zu words", n);
     /* Cells: 64 n^2 exponentials are some seconds for 11,000 words, and few words can have more. */
     if (n_cells == 0)
         n_cells = (int32_t)fmin(4096, fmax(64, 0x1p21 / (double)n));

@@ -145,7 +145,7 @@ dpi_status dpi_threshold_law_make(const int64_t *scale, int32_t dim, int32_t n_c
     if (ok)
         return DPI_STATUS_OK;
     dpi_threshold_law_free(law);
-    return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the law of a threshold");
+    return dpi_no_memory(err, "the law of a threshold");
 }
 
 void dpi_threshold_law_free(dpi_threshold_law *law) {

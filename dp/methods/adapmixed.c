@@ -327,7 +327,7 @@ static dpi_status create(dpi_sampler *s, dpi_error *err) {
         state->x = dpi_calloc((size_t)s->options.n_ref, sizeof *state->x);
     }
     if (!state || !state->p0 || !state->p || !state->mean || !state->x)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
+        return dpi_no_memory(err, "a sampler of %zu tokens", n);
     state->threshold = or_default(s->options.screen_threshold, THRESHOLD);
     state->sigma = or_default(s->options.screen_sigma, SIGMA);
     if (s->options.epsilon > 0)

@@ -337,7 +337,7 @@ static dpi_status check_references(dpi_sampler *s, const float *const *reference
     if (s->n_allowed > 0 && !state->logits)
         state->logits = dpi_calloc(n, sizeof *state->logits);
     if (s->n_allowed > 0 && !state->logits)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
+        return dpi_no_memory(err, "a sampler of %zu tokens", n);
     if (reference_logits || s->options.n_ref == 0)
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_ARG, "the reference logits are NULL, must be pointers to the "
@@ -480,7 +480,7 @@ static dpi_status create(dpi_sampler *s, dpi_error *err) {
         state->unit = units ? dpi_calloc(n, sizeof *state->unit) : NULL;
     }
     if (!state || !state->mass || !state->surplus || (units && !state->unit))
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
+        return dpi_no_memory(err, "a sampler of %zu tokens", n);
     state->a_public = dpi_weights_scale(1, public_temperature(&s->options));
     state->plan = dpi_amin_plan_get(&s->options);
     state->svt.scale = state->plan.svt_scale;

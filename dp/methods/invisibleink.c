@@ -247,7 +247,7 @@ static dpi_status create(dpi_sampler *s, dpi_error *err) {
     const size_t n = (size_t)s->options.n_vocab, n_ref = (size_t)s->options.n_ref;
     ink_state *state = s->state = dpi_calloc(1, sizeof *state);
     if (!state)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler");
+        return dpi_no_memory(err, "a sampler");
     if (s->options.accountant == DPI_ACCOUNTANT_FILTER)
         state->limit = dpi_filter_limit(s->plan.rho_total);
     state->pacing = pacing_of(&s->options, &s->plan);
@@ -262,7 +262,7 @@ static dpi_status create(dpi_sampler *s, dpi_error *err) {
     state->range = dpi_calloc(n_ref, sizeof *state->range);
     if (!state->zeros || !state->centre || !state->pays || !state->spent || !state->after ||
         !state->range)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
+        return dpi_no_memory(err, "a sampler of %zu tokens", n);
     return DPI_STATUS_OK;
 }
 

@@ -148,7 +148,7 @@ dpi_status dpi_sampler_create_planned(const dpi_sampler_options *options,
     DPI_TRY(check_options(options, err));
     dpi_sampler *s = dpi_calloc(1, sizeof *s);
     if (!s)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler");
+        return dpi_no_memory(err, "a sampler");
     dpi_status status = dpi_kernels_init(&s->kernels, options->isa, err);
     if (status != DPI_STATUS_OK) {
         free(s);
@@ -166,7 +166,7 @@ dpi_status dpi_sampler_create_planned(const dpi_sampler_options *options,
     s->weights = dpi_calloc(n, sizeof *s->weights);
     if (!s->fixed || !s->support || !s->sum || !s->utility || !s->weights) {
         dpi_sampler_free(s);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
+        return dpi_no_memory(err, "a sampler of %zu tokens", n);
     }
     status = s->method->create ? s->method->create(s, err) : DPI_STATUS_OK;
     if (status != DPI_STATUS_OK) {
@@ -273,7 +273,7 @@ dpi_status dpi_sampler_allow(dpi_sampler *s, const uint64_t *allowed, dpi_error 
     if (allowed && !s->allowed)
         s->allowed = dpi_calloc((size_t)n, sizeof *s->allowed);
     if (allowed && !s->allowed)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the tokens that are allowed");
+        return dpi_no_memory(err, "the tokens that are allowed");
     int32_t n_allowed = 0;
     if (allowed && !allows_some(allowed, n))
         return dpi_fail(err, DPI_STATUS_ARG, "no token is allowed");

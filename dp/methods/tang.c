@@ -181,7 +181,7 @@ static dpi_status create(dpi_sampler *s, dpi_error *err) {
     }
     return state && state->zeros && state->logits && state->mass && state->unit && state->noise
                ? DPI_STATUS_OK
-               : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
+               : dpi_no_memory(err, "a sampler of %zu tokens", n);
 }
 
 static void forget(dpi_sampler *s) {

@@ -132,8 +132,7 @@ static dpi_status convolve(sum_law *s, int32_t n_steps, dpi_error *err) {
     if (back)
         fftw_destroy_plan(back);
     fftw_free(spectrum);
-    return ok ? DPI_STATUS_OK
-              : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a transform of %zu points", s->n);
+    return ok ? DPI_STATUS_OK : dpi_no_memory(err, "a transform of %zu points", s->n);
 }
 
 /* How far the window of the sum goes: from `top` down by the width. What wraps from below then
@@ -166,7 +165,7 @@ static dpi_status make_sum(const loss_law *law, int32_t n_steps, double delta, s
     s->bottom = (int64_t)ceil(top / law->step) - (int64_t)s->n + 1;
     s->mass = fftw_malloc(s->n * sizeof *s->mass);
     if (!s->mass)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %zu privacy losses", s->n);
+        return dpi_no_memory(err, "%zu privacy losses", s->n);
     for (size_t i = 0; i < s->n; i++)
         s->mass[i] = 0;
     const double moment = log_moment(law, lambda);

@@ -164,7 +164,7 @@ dpi_status loss_law_make(double sigma, double q, loss_direction direction, doubl
     *law = (loss_law){.step = step, .first = first, .n = (size_t)(last - first) + 1};
     law->mass = dpi_calloc(law->n, sizeof *law->mass);
     if (!law->mass)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %zu privacy losses", law->n);
+        return dpi_no_memory(err, "%zu privacy losses", law->n);
     fill(&m, direction, law);
     return DPI_STATUS_OK;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "dpinfer/schema.h"
 #include "grammar/grammar.h"
@@ -64,10 +65,8 @@ static const char basics[] =
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 static void put_bytes(output *w, const char *bytes, size_t n) {
-    void *text = w->text;
     w->no_memory = w->no_memory || w->n > DPI_GRAMMAR_BYTES_MAX ||
-                   !dpi_grow(&text, &w->capacity, w->n + n + 1, 1);
-    w->text = text;
+                   !dpi_grow(&w->text, &w->capacity, w->n + n + 1, 1);
     if (w->no_memory)
         return;
     memcpy(w->text + w->n, bytes, n);
@@ -101,7 +100,7 @@ static void put_literal(output *w, const char *bytes, size_t n) {
 static dpi_status put_value(output *w, json_t *value) {
     char *text = dpi_schema_text(value);
     if (!text)
-        return dpi_fail(w->err, DPI_STATUS_MEMORY, "no memory for the grammar of a schema");
+        return dpi_no_memory(w->err, "the grammar of a schema");
     put_literal(w, text, strlen(text));
     free(text);
     return DPI_STATUS_OK;
@@ -206,7 +205,6 @@ static dpi_status put_schema(output *w, const json_t *schema);
 
 /* The name of a rule, which is written later. */
 static dpi_status put_part(output *w, const json_t *schema, const char *from) {
-    void *parts = w->parts;
     size_t i = 0;
     while (i < w->n_parts && (w->parts[i].schema != schema || w->parts[i].from != from))
         i++;
@@ -214,9 +212,8 @@ static dpi_status put_part(output *w, const json_t *schema, const char *from) {
         return refuse_as(w, DPI_STATUS_LIMIT, "more than %d schemas and properties",
                          DPI_GRAMMAR_RULES_MAX);
     if (i == w->n_parts) {
-        if (!dpi_grow(&parts, &w->parts_capacity, w->n_parts + 1, sizeof *w->parts))
-            return dpi_fail(w->err, DPI_STATUS_MEMORY, "no memory for the grammar of a schema");
-        w->parts = parts;
+        if (!dpi_grow(&w->parts, &w->parts_capacity, w->n_parts + 1, sizeof *w->parts))
+            return dpi_no_memory(w->err, "the grammar of a schema");
         w->parts[w->n_parts++] = (part){schema, from, w->property};
     }
     put(w, "d%zu", i);
@@ -420,7 +417,7 @@ static dpi_status put_ref(output *w, const json_t *schema) {
     const char *ref = json_string_value(json_object_get(schema, "$ref"));
     char *pointer = strdup(ref ? ref : "");
     if (!pointer)
-        return dpi_fail(w->err, DPI_STATUS_MEMORY, "no memory for the grammar of a schema");
+        return dpi_no_memory(w->err, "the grammar of a schema");
     const json_t *target = dpi_schema_find(w->root, pointer);
     free(pointer);
     DPI_TRY(check_keys(w, schema, keys));
@@ -530,10 +527,11 @@ static dpi_status put_all(output *w) {
     put(w, "\n");
     if (!w->no_memory)
         return DPI_STATUS_OK;
-    return w->n > DPI_GRAMMAR_BYTES_MAX
-               ? dpi_fail(w->err, DPI_STATUS_LIMIT, "JSON schema: its grammar has more than %d "
-                          "bytes", DPI_GRAMMAR_BYTES_MAX)
-               : dpi_fail(w->err, DPI_STATUS_MEMORY, "no memory for the grammar of a schema");
+    return w->n > DPI_GRAMMAR_BYTES_MAX ? dpi_fail(w->err, DPI_STATUS_LIMIT,
+                                                   "JSON schema: its grammar has more than %d "
+                                                   "bytes",
+                                                   DPI_GRAMMAR_BYTES_MAX)
+                                        : dpi_no_memory(w->err, "the grammar of a schema");
 }
 
 static dpi_status make(const json_t *root, int32_t written_max, dpi_grammar **grammar,

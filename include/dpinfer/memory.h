@@ -14,6 +14,11 @@ DPI_API void *dpi_private_malloc(size_t n_bytes);
 DPI_API void *dpi_private_realloc(void *p, size_t n_bytes);
 DPI_API void dpi_private_free(void *p);
 
+/* Room for n entries of `size` bytes in an array that grows: `array` is the address of the pointer
+ * to it, *capacity the number of entries that it has room for. At first they are NULL and 0. 1; or
+ * 0 without memory, and both are as they were. Free it with dpi_private_free. */
+DPI_API int32_t dpi_private_grow(void *array, size_t *capacity, size_t n, size_t size);
+
 /* Reads all that is left of the file `fd` (on POSIX systems), if that is at most `most` bytes.
  * 1 and *data, *n_bytes: the caller frees them with dpi_private_free; one more byte, a NUL, follows
  * the data. 0 on failure, with errno, which is EFBIG for more bytes; *data and *n_bytes are as they

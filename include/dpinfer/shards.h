@@ -54,9 +54,6 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_shards_open(const char *folder, dpi_shards
 /* Wipes. NULL is allowed. */
 DPI_API void dpi_shards_close(dpi_shards *job);
 
-/* The report of the whole job; the job's. Complete 0. */
-DPI_API const dpi_report *dpi_shards_report(const dpi_shards *job);
-
 /* Makes shard i of n of the job what the options are about: i, n, key and charge. They refer to
  * the job, which must be open when the release is. Errors: ARG (0 <= i < n). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_shards_join(dpi_shards *job, int32_t i, int32_t n,

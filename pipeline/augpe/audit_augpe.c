@@ -119,8 +119,7 @@ static int find_nearest(const dpi_augpe *f, const float *x) {
 static dpi_status unit_votes(const dpi_augpe *f, dpi_audit *a, int u, int64_t votes[N_ALL]) {
     float *x = malloc((size_t)f->n_embd * sizeof *x);
     int found[2] = {-1, -1}, n = 0;
-    dpi_status status = x ? DPI_STATUS_OK
-                          : dpi_fail(a->err, DPI_STATUS_MEMORY, "out of memory for an audit");
+    dpi_status status = x ? DPI_STATUS_OK : dpi_no_memory(a->err, "an audit");
     memset(votes, 0, N_ALL * sizeof *votes);
     for (int i = u; i < N_RECORDS && n < 2 && status == DPI_STATUS_OK; i += N_UNITS, n++) {
         if (i == 5)
@@ -208,7 +207,7 @@ static dpi_status check_choice(dpi_augpe *f, dpi_audit *a) {
         const dpi_text *text = &f->candidates[wanted[n]];
         texts[n] = strdup(text->data ? text->data : "");
         if (!texts[n])
-            return dpi_fail(a->err, DPI_STATUS_MEMORY, "out of memory for an audit");
+            return dpi_no_memory(a->err, "an audit");
     }
     const dpi_status status = dpi_augpe_advance(f, &e, a->err);
     dpi_audit_hold(a, memcmp(noisy, f->votes, sizeof noisy) == 0,

@@ -24,7 +24,7 @@ static dpi_status allocate(dpi_augpe *f, dpi_error *err) {
     return f->candidates && f->ahead && f->chosen && f->features && f->chosen_features &&
                    f->usable && f->chosen_usable && f->votes
                ? DPI_STATUS_OK
-               : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for %d candidates", f->n_all);
+               : dpi_no_memory(err, "%d candidates", f->n_all);
 }
 
 /* Public bits have a source of their own: texts tell nothing of the noise. */
@@ -53,7 +53,7 @@ dpi_status dpi_augpe_open(const dpi_augpe_options *options, dpi_augpe **augpe, d
         return dpi_fail(err, DPI_STATUS_ARG, "options and augpe must not be NULL");
     dpi_augpe *f = dpi_calloc(1, sizeof *f);
     if (!f)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for an evolution");
+        return dpi_no_memory(err, "an evolution");
     f->options = *options;
     const dpi_status status = open_all(f, err);
     if (status == DPI_STATUS_OK)

@@ -52,7 +52,7 @@ static void count_all(dpi_augpe *f, const double *weights) {
 dpi_status dpi_augpe_count(dpi_augpe *f, dpi_error *err) {
     double *weights = dpi_calloc((size_t)f->n_embd, sizeof *weights);
     if (!weights)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the weights of features");
+        return dpi_no_memory(err, "the weights of features");
     memset(f->votes, 0, (size_t)f->n_all * sizeof *f->votes);
     find_weights(f, weights);
     count_all(f, weights);
@@ -104,8 +104,7 @@ static void find_best(dpi_augpe *f, counted *all, int32_t *best) {
 static dpi_status copy_text(const dpi_text *from, dpi_text *to, dpi_error *err) {
     dpi_augpe_empty(to);
     dpi_text_put(to, from->data ? from->data : "", from->n_bytes);
-    return to->failed ? dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a text")
-                      : DPI_STATUS_OK;
+    return to->failed ? dpi_no_memory(err, "a text") : DPI_STATUS_OK;
 }
 
 /* They stand first among the candidates of the next round. */
@@ -128,8 +127,7 @@ dpi_status dpi_augpe_choose(dpi_augpe *f, dpi_error *err) {
     const bool seeded = f->options.seeded != 0;
     counted *all = dpi_calloc((size_t)f->n_all, sizeof *all);
     int32_t *best = dpi_calloc((size_t)f->options.n_texts, sizeof *best);
-    dpi_status status = all && best ? dpi_augpe_count(f, err)
-                                    : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for votes");
+    dpi_status status = all && best ? dpi_augpe_count(f, err) : dpi_no_memory(err, "votes");
     if (status == DPI_STATUS_OK)
         status = dpi_votes_release(f->votes, f->n_all, f->claim.variance,
                                    seeded ? dpi_random_insecure : NULL, &f->bits, err);

@@ -40,8 +40,7 @@ static dpi_status look_ahead(dpi_augpe *f, int32_t i, float *features, dpi_error
     const dpi_text *ahead = &f->ahead[(size_t)(i - dpi_augpe_first_new(f)) * (size_t)K];
     double *sum = dpi_private_malloc((size_t)n * sizeof *sum);
     int32_t n_seen = 0;
-    dpi_status status = sum ? DPI_STATUS_OK
-                            : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for features");
+    dpi_status status = sum ? DPI_STATUS_OK : dpi_no_memory(err, "features");
     for (int32_t k = 0; k < n && sum; k++)
         sum[k] = 0;
     for (int32_t j = 0; j < K && status == DPI_STATUS_OK; j++) {
@@ -90,7 +89,7 @@ dpi_status dpi_augpe_read_records(dpi_augpe *f, dpi_error *err) {
     f->n_records = dpi_records_count(records);
     f->records = dpi_private_malloc((f->n_records * dim + 1) * sizeof *f->records);
     if (!f->records)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the features of records");
+        return dpi_no_memory(err, "the features of records");
     for (size_t i = 0; i < f->n_records; i++)
         set_none(f->records + i * dim, f->n_embd);
     for (size_t unit = 0; unit < n_units; unit++)

@@ -63,7 +63,7 @@ dpi_status dpi_augpe_statement(const dpi_augpe_claim *c, char **text, dpi_error 
                                          : "--seed (insecure)");
     if (t.failed) {
         free(t.data);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the statement");
+        return dpi_no_memory(err, "the statement");
     }
     *text = t.data;
     return DPI_STATUS_OK;

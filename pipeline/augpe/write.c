@@ -17,10 +17,6 @@ static const char BLANKS[] =
     "Please write the whole text with words that fit in the place of the underscores. Output only "
     "the text.";
 
-static dpi_status no_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for candidates");
-}
-
 static dpi_bytes bytes_of(const char *string) { return (dpi_bytes){string, strlen(string)}; }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -152,7 +148,7 @@ static dpi_status keep_beginning(dpi_augpe *f, const dpi_text *from, int32_t **t
     *n = 0;
     *tokens = dpi_private_malloc(room * sizeof **tokens);
     if (!*tokens)
-        return no_memory(err);
+        return dpi_no_memory(err, "candidates");
     return dpi_tokenize(f->options.model, from->data, end, 0, *tokens, room, n, err);
 }
 
@@ -166,7 +162,7 @@ static dpi_status put_behind(dpi_augpe *f, const int32_t *begun, size_t n, dpi_w
     const size_t n_public = (size_t)info.n_public;
     s->tokens = dpi_private_malloc((n_public + n) * sizeof *s->tokens);
     if (!s->tokens)
-        return no_memory(err);
+        return dpi_no_memory(err, "candidates");
     memcpy(s->tokens, dpi_prompts_public(f->prompts), n_public * sizeof *s->tokens);
     memcpy(s->tokens + n_public, begun, n * sizeof *begun);
     for (size_t i = 0; i < n; i++)
@@ -218,10 +214,10 @@ static dpi_status make_prompt(dpi_augpe *f, const dpi_text *from, dpi_writer_slo
         return dpi_prompts_encode(f->variation, from->data, from->n_bytes, &s->tokens, n_tokens,
                                   err);
     dpi_text blank = put_blanks(f, from);
-    const dpi_status status = blank.failed ? no_memory(err)
-                                           : dpi_prompts_encode(f->variation, blank.data,
-                                                                blank.n_bytes, &s->tokens,
-                                                                n_tokens, err);
+    const dpi_status status = blank.failed
+                                  ? dpi_no_memory(err, "candidates")
+                                  : dpi_prompts_encode(f->variation, blank.data, blank.n_bytes,
+                                                       &s->tokens, n_tokens, err);
     free(blank.data);
     return status;
 }
@@ -269,7 +265,7 @@ static dpi_status add_token(dpi_writer *w, dpi_writer_slot *s, const dpi_generat
         end_text(s);
         w->n_done++;
     }
-    return s->to->failed ? no_memory(err) : DPI_STATUS_OK;
+    return s->to->failed ? dpi_no_memory(err, "candidates") : DPI_STATUS_OK;
 }
 
 static dpi_status write_here(dpi_augpe *f, dpi_error *err) {
@@ -355,7 +351,7 @@ static dpi_status write_elsewhere(dpi_augpe *f, dpi_error *err) {
         message[n] = message_of(f, from);
         prompts[n] = (dpi_bytes){message[n].data ? message[n].data : "", message[n].n_bytes};
         if (message[n].failed)
-            status = no_memory(err);
+            status = dpi_no_memory(err, "candidates");
     }
     if (status == DPI_STATUS_OK)
         status = f->options.write(f->options.write_user, prompts, n, texts, err);
@@ -363,7 +359,7 @@ static dpi_status write_elsewhere(dpi_augpe *f, dpi_error *err) {
         dpi_augpe_empty(to[i]);
         dpi_text_put(to[i], texts[i] ? texts[i] : "", texts[i] ? strlen(texts[i]) : 0);
         if (to[i]->failed && status == DPI_STATUS_OK)
-            status = no_memory(err);
+            status = dpi_no_memory(err, "candidates");
         free(message[i].data), free(texts[i]);
     }
     w->n_done += n;

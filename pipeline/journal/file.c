@@ -82,7 +82,7 @@ static dpi_status read_open(const dpi_journal *j, const char *name, int fd, char
     const size_t size = (size_t)st.st_size;
     char *text = dpi_private_malloc(size + 1);
     if (!text)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a job");
+        return dpi_no_memory(err, "a job");
     size_t n = 0;
     ssize_t got = 1;
     while (n < size && got != 0) {

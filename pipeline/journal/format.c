@@ -178,7 +178,7 @@ dpi_status dpi_journal_recover(dpi_journal *j, dpi_error *err) {
     scan s = {.journal = j, .n_zero = -1, .n_after = -1};
     uint8_t *block = malloc(DPI_JOURNAL_GROW);
     if (!block)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a job");
+        return dpi_no_memory(err, "a job");
     dpi_status status = read_all(&s, block, err);
     free(block);
     if (status == DPI_STATUS_OK && s.n_zero < 0)

@@ -31,10 +31,6 @@ static bool from_hex(const char *hex, uint8_t *bytes, size_t n) {
     return true;
 }
 
-static dpi_status out_of_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a job");
-}
-
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 /* SHA-256 of the object in its shortest form, names in order. False: out of memory. */
@@ -94,7 +90,7 @@ dpi_status dpi_job_write(const dpi_journal *j, const char *facts, dpi_error *err
     json_decref(application);
     json_decref(job);
     if (!text)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "a job");
     const dpi_status status = dpi_journal_write_file(j, "job.json", text, n_bytes, err);
     dpi_wipe_free(text, n_bytes); /* it has the key */
     return status;
@@ -141,7 +137,8 @@ static dpi_status read_job(dpi_journal *j, json_t *job, dpi_error *err) {
     const json_t *application = json_object_get(job, "application");
     j->facts = text_of(json_object_get(job, "facts"));
     j->application = text_of(application);
-    return j->facts && (!application || j->application) ? DPI_STATUS_OK : out_of_memory(err);
+    return j->facts && (!application || j->application) ? DPI_STATUS_OK
+                                                        : dpi_no_memory(err, "a job");
 }
 
 dpi_status dpi_job_read(dpi_journal *j, bool *found, dpi_error *err) {

@@ -30,7 +30,7 @@ static dpi_status make_folder(dpi_journal *j, dpi_error *err) {
                         dpi_reason(errno));
     char *parent;
     if (asprintf(&parent, "%s/..", j->folder) < 0)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a job");
+        return dpi_no_memory(err, "a job");
     const int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
         fsync(fd);
@@ -86,7 +86,7 @@ static dpi_status open_new(dpi_journal *j, const char *application, dpi_error *e
     DPI_TRY(check_unused(j, err));
     j->is_ours = true;
     if (application && !(j->application = strdup(application)))
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a job");
+        return dpi_no_memory(err, "a job");
     DPI_TRY(dpi_random_fill(NULL, NULL, j->id, sizeof j->id, err));
     return dpi_random_fill(NULL, NULL, j->key, sizeof j->key, err);
 }
@@ -140,7 +140,7 @@ dpi_status dpi_journal_open(const char *folder, const dpi_journal_options *optio
     dpi_journal *j = calloc(1, sizeof *j);
     if (!j || !(j->folder = strdup(folder))) {
         free(j);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a job");
+        return dpi_no_memory(err, "a job");
     }
     j->dir = j->fd = -1;
     j->every = o.every;
@@ -203,7 +203,7 @@ dpi_status dpi_journal_begin(dpi_journal *j, const char *facts, dpi_error *err) 
     DPI_TRY(make_tokens(j, err));
     char *copy = strdup(facts);
     if (!copy)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a job");
+        return dpi_no_memory(err, "a job");
     const dpi_status status = dpi_job_write(j, facts, err);
     if (status != DPI_STATUS_OK) {
         unlinkat(j->dir, "job.json", 0); /* its charge is given back: it could not go on */
@@ -245,7 +245,7 @@ dpi_status dpi_journal_keep(dpi_journal *j, const char *name, const void *data, 
         return dpi_fail(err, DPI_STATUS_STATE, "%s/%s is there already", j->folder, name);
     uint8_t *all = dpi_private_malloc(n_bytes + SHA256_DIGEST_SIZE);
     if (!all)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a job");
+        return dpi_no_memory(err, "a job");
     digest_data(j, data, n_bytes, all);
     memcpy(all + SHA256_DIGEST_SIZE, data, n_bytes);
     const dpi_status status =

@@ -23,7 +23,8 @@ enum {
 };
 
 typedef struct dpi_journal_text_tokens {
-    int32_t index, n, capacity;
+    int32_t index, n;
+    size_t capacity;
     int32_t *tokens; /* private memory: a plain text may be that of a record */
 } dpi_journal_text_tokens;
 
@@ -48,7 +49,8 @@ struct dpi_journal {
     uint8_t id[DPI_JOURNAL_ID], key[DPI_JOURNAL_KEY_BYTES];
     char *application, *facts;
     dpi_journal_text_tokens *texts; /* [n_texts], by index */
-    int32_t n_texts, texts_capacity;
+    int32_t n_texts;
+    size_t texts_capacity;
     int64_t n_records;
     int64_t n_room; /* records that the file has room for, zero ones included, on the disk */
     dpi_journal_sync sync;

@@ -23,14 +23,8 @@ static bool is_there(const dpi_journal *j, int32_t at, int32_t index) {
 }
 
 static bool insert(dpi_journal *j, int32_t at, int32_t index) {
-    if (j->n_texts == j->texts_capacity) {
-        const int32_t capacity = 2 * j->texts_capacity + 16;
-        void *grown = dpi_private_realloc(j->texts, (size_t)capacity * sizeof *j->texts);
-        if (!grown)
-            return false;
-        j->texts = grown;
-        j->texts_capacity = capacity;
-    }
+    if (!dpi_private_grow(&j->texts, &j->texts_capacity, (size_t)j->n_texts + 1, sizeof *j->texts))
+        return false;
     memmove(j->texts + at + 1, j->texts + at, (size_t)(j->n_texts - at) * sizeof *j->texts);
     j->texts[at] = (dpi_journal_text_tokens){.index = index};
     j->n_texts++;
@@ -38,15 +32,7 @@ static bool insert(dpi_journal *j, int32_t at, int32_t index) {
 }
 
 static bool reserve(dpi_journal_text_tokens *t) {
-    if (t->n < t->capacity)
-        return true;
-    const int32_t capacity = 2 * t->capacity + 64;
-    void *grown = dpi_private_realloc(t->tokens, (size_t)capacity * sizeof *t->tokens);
-    if (!grown)
-        return false;
-    t->tokens = grown;
-    t->capacity = capacity;
-    return true;
+    return dpi_private_grow(&t->tokens, &t->capacity, (size_t)t->n + 1, sizeof *t->tokens);
 }
 
 dpi_status dpi_journal_add(dpi_journal *j, int32_t text, int32_t place, int32_t token,
@@ -57,7 +43,7 @@ dpi_status dpi_journal_add(dpi_journal *j, int32_t text, int32_t place, int32_t 
         return dpi_fail(err, DPI_STATUS_ARG, "%s: token %d of text %d comes next, found token %d",
                         j->folder, n, text, place);
     if ((!is_there(j, at, text) && !insert(j, at, text)) || !reserve(&j->texts[at]))
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the tokens of a job");
+        return dpi_no_memory(err, "the tokens of a job");
     j->texts[at].tokens[j->texts[at].n++] = token;
     return DPI_STATUS_OK;
 }

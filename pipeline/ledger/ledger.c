@@ -59,7 +59,7 @@ dpi_status dpi_ledger_open(const char *path, const dpi_ledger_options *options,
         if (l)
             free(l->path);
         free(l);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the ledger");
+        return dpi_no_memory(err, "the ledger");
     }
     l->busy_ms = o.busy_ms;
     const dpi_status status = dpi_sql_open(l, &o, err);

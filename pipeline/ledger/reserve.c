@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <nettle/hmac.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/format.h"
@@ -243,14 +242,8 @@ static dpi_status charge(dpi_ledger *l, const char *dataset, const dpi_charge_re
 
 /* Remembers a charge that may be given back: one of units may not. */
 static dpi_status remember(dpi_ledger *l, int64_t id, dpi_error *err) {
-    if (l->n_mine == l->mine_capacity) {
-        const size_t capacity = 2 * l->mine_capacity + 16;
-        int64_t *grown = realloc(l->mine, capacity * sizeof *grown);
-        if (!grown)
-            return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the ledger");
-        l->mine = grown;
-        l->mine_capacity = capacity;
-    }
+    if (!dpi_grow(&l->mine, &l->mine_capacity, l->n_mine + 1, sizeof *l->mine))
+        return dpi_no_memory(err, "the ledger");
     l->mine[l->n_mine++] = id;
     return DPI_STATUS_OK;
 }

@@ -23,10 +23,6 @@ void dpi_attack_result_init(dpi_attack_result *result) {
     *result = (dpi_attack_result){.struct_size = sizeof *result};
 }
 
-static dpi_status no_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for an attack");
-}
-
 /* ---- Life cycle ------------------------------------------------------------------------------ */
 
 static dpi_status check_options(const dpi_vocabulary *v, const dpi_attack_options *o,
@@ -56,7 +52,7 @@ dpi_status dpi_attack_create(const dpi_vocabulary *v, const dpi_attack_options *
     DPI_TRY(check_options(v, options, err));
     dpi_attack *a = dpi_calloc(1, sizeof *a);
     if (!a)
-        return no_memory(err);
+        return dpi_no_memory(err, "an attack");
     a->vocabulary = v;
     a->options = *options;
     a->options.n_threads =
@@ -90,17 +86,11 @@ void dpi_attack_free(dpi_attack *a) {
 dpi_status dpi_attack_add(dpi_attack *a, const char *text, size_t n_bytes, dpi_error *err) {
     if (!a || (!text && n_bytes > 0))
         return dpi_fail(err, DPI_STATUS_ARG, "attack or text is NULL");
-    if (a->n == a->n_room) {
-        const size_t n = a->n_room ? 2 * a->n_room : 64;
-        attacked_document *documents = realloc(a->documents, n * sizeof *documents);
-        if (!documents)
-            return no_memory(err);
-        a->documents = documents;
-        a->n_room = n;
-    }
+    if (!dpi_grow(&a->documents, &a->capacity, a->n + 1, sizeof *a->documents))
+        return dpi_no_memory(err, "an attack");
     char *copy = dpi_private_malloc(n_bytes + 1);
     if (!copy)
-        return no_memory(err);
+        return dpi_no_memory(err, "an attack");
     if (n_bytes > 0)
         memcpy(copy, text, n_bytes);
     a->documents[a->n++] = (attacked_document){.text = copy, .n_bytes = n_bytes};
@@ -117,7 +107,7 @@ static uint64_t key_of(const dpi_vocabulary *v, int32_t place, const char *text,
 
 static dpi_status copy_text(const char *text, size_t n_bytes, char **copy, dpi_error *err) {
     if (!(*copy = dpi_private_malloc(n_bytes + 1)))
-        return no_memory(err);
+        return dpi_no_memory(err, "an attack");
     memcpy(*copy, text, n_bytes);
     (*copy)[n_bytes] = '\0';
     return DPI_STATUS_OK;
@@ -142,7 +132,7 @@ static dpi_status key_tokens(const dpi_vocabulary *v, attacked_document *d, dpi_
     size_t n;
     int32_t *tokens = dpi_private_malloc(room * sizeof *tokens);
     if (!tokens)
-        return no_memory(err);
+        return dpi_no_memory(err, "an attack");
     const dpi_status status = dpi_tokenize(v->model, d->text, d->n_bytes, 0, tokens, room, &n, err);
     for (size_t i = 0; status == DPI_STATUS_OK && i < d->n && i < n; i++)
         if (d->words[i].from < 0)
@@ -157,7 +147,7 @@ static dpi_status keep_words(const dpi_vocabulary *v, attacked_document *d,
     d->words = dpi_private_malloc((n + 1) * sizeof *d->words);
     d->numbers = dpi_calloc(n + 1, sizeof *d->numbers);
     if (!d->words || !d->numbers)
-        return no_memory(err);
+        return dpi_no_memory(err, "an attack");
     for (size_t i = 0; i < n; i++) {
         const dpi_perturbed_word *w = &words[i];
         const bool kept = w->how == DPI_REPLACED_KEPT;
@@ -255,7 +245,7 @@ static dpi_status measure_lists(const dpi_attack *a, dpi_attack_result *r, dpi_e
     size_t n = 0;
     int32_t *sizes = dpi_private_malloc(((size_t)r->n_drawn + 1) * sizeof *sizes);
     if (!sizes)
-        return no_memory(err);
+        return dpi_no_memory(err, "an attack");
     for (size_t i = 0; i < a->n; i++)
         for (size_t j = 0; j < a->documents[i].n; j++) {
             const attacked_word *w = &a->documents[i].words[j];

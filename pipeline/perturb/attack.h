@@ -31,14 +31,14 @@ typedef struct synonym {
 
 typedef struct synonyms {
     synonym *at; /* [n] by key, then by line */
-    size_t n, n_room;
+    size_t n, capacity;
 } synonyms;
 
 struct dpi_attack {
     const dpi_vocabulary *vocabulary;
     dpi_attack_options options;
     attacked_document *documents;
-    size_t n, n_room;
+    size_t n, capacity;
     synonyms synonyms; /* none: they are not counted */
 };
 

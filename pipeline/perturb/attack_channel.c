@@ -94,7 +94,7 @@ static dpi_status add_rows(const work *w, part *p, int32_t thread) {
     p->guess = dpi_calloc(n_seen, sizeof *p->guess);
     if (!row || !p->score || !p->guess) {
         free(row);
-        return dpi_fail(&p->err, DPI_STATUS_MEMORY, "no memory for guesses of %d words", n);
+        return dpi_no_memory(&p->err, "guesses of %d words", n);
     }
     for (int32_t y = 0; y <= n; y++)
         p->guess[y] = -1;
@@ -126,7 +126,7 @@ static dpi_status fill_channel(const work *w, dpi_error *err) {
     dpi_status status = DPI_STATUS_OK;
     part *parts = dpi_calloc((size_t)n_parts, sizeof *parts);
     if (!parts)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d threads", n_parts);
+        return dpi_no_memory(err, "%d threads", n_parts);
 #pragma omp parallel for num_threads(n_parts) schedule(static, 1)
     for (int32_t i = 0; i < n_parts; i++)
         parts[i].status = add_rows(w, &parts[i], i);
@@ -172,7 +172,7 @@ static dpi_status count_words(const dpi_attack *a, dpi_channel *c, int64_t *coun
     uint64_t *keys = dpi_private_malloc((n + 1) * sizeof *keys);
     int64_t n_same = 0, *most = &count[c->n];
     if (!keys)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %zu words without a place", n);
+        return dpi_no_memory(err, "%zu words without a place", n);
     list_words(a, NULL, keys);
     qsort(keys, n, sizeof *keys, dpi_attack_by_key);
     for (size_t i = 0; i < n; i++) {
@@ -196,7 +196,7 @@ static dpi_status allocate(dpi_channel *c, size_t n, bool matrix, int64_t **coun
     *count = dpi_calloc(n + 1, sizeof **count);
     if (!c->score || !c->guess || !*count || (matrix && !c->log_p)) {
         free(*count);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for what %zu words become", n);
+        return dpi_no_memory(err, "what %zu words become", n);
     }
     for (size_t y = 0; y <= n; y++)
         c->guess[y] = -1;

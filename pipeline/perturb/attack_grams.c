@@ -26,7 +26,7 @@ dpi_status dpi_attack_grams(const attacked_document *d, dpi_attack_result *r, dp
     /* Old words, new ones, and grams of each. */
     uint64_t *keys = dpi_private_malloc((4 * d->n + 1) * sizeof *keys);
     if (!keys)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for n-grams of %zu words", d->n);
+        return dpi_no_memory(err, "n-grams of %zu words", d->n);
     uint64_t *old = keys, *new = keys + d->n, *old_grams = keys + 2 * d->n;
     uint64_t *new_grams = keys + 3 * d->n;
     size_t n_new = 0;

@@ -75,7 +75,7 @@ static dpi_status tokenize_word(const reader *r, const char *word, int32_t token
                                 dpi_error *err) {
     char *text = dpi_private_malloc(sizeof lead + strlen(word));
     if (!text)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a word");
+        return dpi_no_memory(err, "a word");
     const dpi_status status = tokenize(r, strcat(strcpy(text, lead), word), tokens, n, err);
     dpi_private_free(text);
     if (status == DPI_STATUS_OK) {
@@ -154,7 +154,7 @@ static dpi_status find_first(reader *r, dpi_error *err) {
     int32_t tokens[ROOM];
     size_t n_tokens;
     if (!(r->first = dpi_calloc((size_t)n, sizeof *r->first)))
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the tokens of %d words", n);
+        return dpi_no_memory(err, "the tokens of %d words", n);
     DPI_TRY(dpi_tokenize(r->model, lead, strlen(lead) - 1, 0, tokens, ROOM, &r->n_lead, err));
     for (int32_t x = 0; x < n; x++) {
         DPI_TRY(tokens_of(r, x, NULL, tokens, &n_tokens, err));

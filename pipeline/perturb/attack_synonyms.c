@@ -28,14 +28,8 @@ static int by_key(const void *a, const void *b) {
 }
 
 static dpi_status add(synonyms *s, uint64_t key, int32_t line, dpi_error *err) {
-    if (s->n == s->n_room) {
-        const size_t n = s->n_room ? 2 * s->n_room : 1024;
-        synonym *at = realloc(s->at, n * sizeof *at);
-        if (!at)
-            return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for synonyms");
-        s->at = at;
-        s->n_room = n;
-    }
+    if (!dpi_grow(&s->at, &s->capacity, s->n + 1, sizeof *s->at))
+        return dpi_no_memory(err, "synonyms");
     s->at[s->n++] = (synonym){key, line};
     return DPI_STATUS_OK;
 }

@@ -109,7 +109,7 @@ static bool write_distances(const dpi_vocabulary *v, int fd) {
 static dpi_status store_by_renaming(const dpi_vocabulary *v, const char *path, dpi_error *err) {
     char *name;
     if (asprintf(&name, "%s.part-XXXXXX", path) < 0)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a file name");
+        return dpi_no_memory(err, "a file name");
     const int fd = mkostemp(name, O_CLOEXEC);
     dpi_status status = DPI_STATUS_OK;
     if (fd < 0 || !write_distances(v, fd) || rename(name, path) != 0)
@@ -138,8 +138,7 @@ static dpi_status measure(dpi_vocabulary *v, int32_t n_threads, dpi_error *err) 
     const size_t n = (size_t)v->n;
     uint32_t *distance = dpi_calloc(n * n, sizeof *distance);
     if (!distance)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the distances of %zu words, %zu MB",
-                        n, distance_bytes(v) >> 20);
+        return dpi_no_memory(err, "the distances of %zu words, %zu MB", n, distance_bytes(v) >> 20);
     const dpi_status status =
         dpi_local_distances(v->vectors, v->n, v->dim, n_threads, distance, err);
     if (status != DPI_STATUS_OK)

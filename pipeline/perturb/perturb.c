@@ -71,7 +71,7 @@ static int32_t read_pool(void *user, void *buffer, size_t n_bytes) {
 static dpi_status make_workers(dpi_perturber *p, const dpi_perturb_options *o, dpi_error *err) {
     const int32_t n = o->random ? 1 : p->local->options.n_threads;
     if (!(p->workers = dpi_calloc((size_t)n, sizeof *p->workers)))
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d threads", n);
+        return dpi_no_memory(err, "%d threads", n);
     for (; p->n_workers < n; p->n_workers++) {
         worker *w = &p->workers[p->n_workers];
         w->pool = (pool){.random = o->random, .user = o->random_user, .at = POOL};
@@ -83,7 +83,7 @@ static dpi_status make_workers(dpi_perturber *p, const dpi_perturb_options *o, d
 static dpi_status find_fates(dpi_perturber *p, dpi_error *err) {
     const dpi_vocabulary *v = p->vocabulary;
     if (!(p->fate = dpi_calloc((size_t)v->n, sizeof *p->fate)))
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d words", v->n);
+        return dpi_no_memory(err, "%d words", v->n);
     for (int32_t i = 0; i < v->n; i++)
         p->fate[i] = (int8_t)dpi_word_fate(p->local->options.mechanism, v->words[i]);
     p->local->fate = p->fate;
@@ -98,7 +98,7 @@ dpi_status dpi_perturber_create(const dpi_vocabulary *v, const dpi_perturb_optio
         return dpi_fail(err, DPI_STATUS_STATE, "the vocabulary has not been measured");
     dpi_perturber *p = dpi_calloc(1, sizeof *p);
     if (!p)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a perturber");
+        return dpi_no_memory(err, "a perturber");
     p->vocabulary = v;
     dpi_status status =
         dpi_local_create(options, v->distance, v->n, v->range, v->dim, &p->local, err);
@@ -145,10 +145,6 @@ dpi_status dpi_perturb_certify(const dpi_perturber *p, dpi_certificate *certific
 }
 
 /* ---- One word -------------------------------------------------------------------------------- */
-
-static dpi_status no_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a perturbed text");
-}
 
 /* The place of a word, or of the same in small ASCII letters; -1: none. */
 static int32_t find_word(const dpi_vocabulary *v, const char *word, size_t n_bytes) {
@@ -227,14 +223,8 @@ static dpi_status replace_all(dpi_perturber *p, dpi_error *err) {
 
 static dpi_status add_word(dpi_perturber *p, const char *word, size_t n_bytes, int32_t from,
                            dpi_error *err) {
-    if (p->n == p->n_room) {
-        const size_t n = p->n_room ? 2 * p->n_room : 256;
-        dpi_perturbed_word *words = dpi_private_realloc(p->words, n * sizeof *words);
-        if (!words)
-            return no_memory(err);
-        p->words = words;
-        p->n_room = n;
-    }
+    if (!dpi_private_grow(&p->words, &p->n_room, p->n + 1, sizeof *p->words))
+        return dpi_no_memory(err, "a perturbed text");
     p->words[p->n++] = (dpi_perturbed_word){
         .word = word, .n_bytes = n_bytes, .replacement = "", .from = from, .to = -1};
     return DPI_STATUS_OK;
@@ -254,7 +244,7 @@ static dpi_status split_tokens(dpi_perturber *p, size_t n_bytes, dpi_error *err)
     int32_t *tokens = dpi_private_malloc(room * sizeof *tokens);
     size_t n = 0;
     if (!tokens)
-        return no_memory(err);
+        return dpi_no_memory(err, "a perturbed text");
     dpi_status status = dpi_tokenize(model, p->copy, n_bytes, 0, tokens, room, &n, err);
     for (size_t i = 0; i < n && status == DPI_STATUS_OK; i++) {
         const int32_t place = p->vocabulary->place[tokens[i]];
@@ -266,14 +256,8 @@ static dpi_status split_tokens(dpi_perturber *p, size_t n_bytes, dpi_error *err)
 }
 
 static dpi_status append(dpi_perturber *p, const char *text, size_t n_bytes, dpi_error *err) {
-    if (p->n_text + n_bytes + 1 > p->n_text_room) {
-        const size_t n = 2 * (p->n_text + n_bytes + 1) + 256;
-        char *to = dpi_private_realloc(p->text, n);
-        if (!to)
-            return no_memory(err);
-        p->text = to;
-        p->n_text_room = n;
-    }
+    if (!dpi_private_grow(&p->text, &p->n_text_room, p->n_text + n_bytes + 1, 1))
+        return dpi_no_memory(err, "a perturbed text");
     memcpy(p->text + p->n_text, text, n_bytes);
     p->n_text += n_bytes;
     p->text[p->n_text] = '\0';
@@ -330,11 +314,11 @@ static dpi_status join_tokens(dpi_perturber *p, dpi_error *err) {
 static dpi_status perturb(dpi_perturber *p, const char *text, size_t n_bytes, dpi_error *err) {
     const bool tokens = p->vocabulary->model != NULL;
     if (!(p->copy = dpi_private_malloc(n_bytes + 1)))
-        return no_memory(err);
+        return dpi_no_memory(err, "a perturbed text");
     memcpy(p->copy, text, n_bytes);
     DPI_TRY(tokens ? split_tokens(p, n_bytes, err) : split_words(p, n_bytes, err));
     if (!(p->numbers = dpi_calloc(p->n + 1, sizeof *p->numbers)))
-        return no_memory(err);
+        return dpi_no_memory(err, "a perturbed text");
     DPI_TRY(replace_all(p, err));
     return tokens ? join_tokens(p, err) : join_words(p, err);
 }

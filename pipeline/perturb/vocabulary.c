@@ -56,7 +56,7 @@ static dpi_status make_index(dpi_vocabulary *v, dpi_error *err) {
     const size_t n_slots = (size_t)1 << v->index_bits;
     v->index = dpi_calloc(n_slots, sizeof *v->index);
     if (!v->index)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for an index of %d words", v->n);
+        return dpi_no_memory(err, "an index of %d words", v->n);
     for (size_t i = 0; i < n_slots; i++)
         v->index[i] = -1;
     for (int32_t i = 0; i < v->n; i++) {
@@ -77,7 +77,7 @@ dpi_status dpi_vocabulary_finish(dpi_vocabulary *v, dpi_error *err) {
                         DPI_VOCABULARY_MAX);
     v->range = dpi_calloc((size_t)v->dim, sizeof *v->range);
     if (!v->range)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d dimensions", v->dim);
+        return dpi_no_memory(err, "%d dimensions", v->dim);
     for (int32_t k = 0; k < v->dim; k++) {
         double low = INFINITY, high = -INFINITY;
         for (int32_t i = 0; i < v->n; i++) {
@@ -101,10 +101,6 @@ int32_t dpi_vocabulary_count(const dpi_vocabulary *v) { return v->n; }
 int32_t dpi_vocabulary_dim(const dpi_vocabulary *v) { return v->dim; }
 uint64_t dpi_vocabulary_hash(const dpi_vocabulary *v) { return v->hash; }
 const char *dpi_vocabulary_word(const dpi_vocabulary *v, int32_t i) { return v->words[i]; }
-
-static dpi_status no_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a vocabulary");
-}
 
 /* Room for n words of dim numbers. */
 static dpi_vocabulary *make(int32_t n, int32_t dim) {
@@ -137,12 +133,12 @@ dpi_status dpi_vocabulary_create(const char *const *words, const float *vectors,
         return dpi_fail(err, DPI_STATUS_ARG, "a vocabulary of %d words of %d numbers", n, dim);
     dpi_vocabulary *v = make(n, dim);
     if (!v)
-        return no_memory(err);
+        return dpi_no_memory(err, "a vocabulary");
     memcpy(v->vectors, vectors, (size_t)n * (size_t)dim * sizeof *vectors);
     dpi_status status = DPI_STATUS_OK;
     for (; v->n < n && status == DPI_STATUS_OK; v->n++)
         if (!(v->words[v->n] = strdup(words[v->n])))
-            status = no_memory(err);
+            status = dpi_no_memory(err, "a vocabulary");
     return conclude(v, status, vocabulary, err);
 }
 
@@ -191,7 +187,7 @@ static dpi_status grow(reader *r, dpi_error *err) {
     if (vectors)
         v->vectors = vectors;
     r->n_room = n;
-    return words && vectors ? DPI_STATUS_OK : no_memory(err);
+    return words && vectors ? DPI_STATUS_OK : dpi_no_memory(err, "a vocabulary");
 }
 
 static dpi_status add_line(reader *r, dpi_error *err) {
@@ -208,7 +204,7 @@ static dpi_status add_line(reader *r, dpi_error *err) {
             return bad_line(r, "must be a word and its numbers, at most 16384", err);
         r->n_room = 1024;
         if (!(r->v = make(r->n_room, dim)))
-            return no_memory(err);
+            return dpi_no_memory(err, "a vocabulary");
     }
     if (r->v->n == DPI_VOCABULARY_MAX)
         return bad_line(r, "more than 65536 words: must be fewer, or limited", err);
@@ -219,7 +215,7 @@ static dpi_status add_line(reader *r, dpi_error *err) {
     if (parse_numbers(rest, x, v->dim) != v->dim)
         return bad_line(r, "must have as many numbers as the first word", err);
     if (!(v->words[v->n] = strndup(r->line, n_word)))
-        return no_memory(err);
+        return dpi_no_memory(err, "a vocabulary");
     v->n++;
     return DPI_STATUS_OK;
 }
@@ -282,7 +278,7 @@ static dpi_status add_tokens(dpi_vocabulary *v, const dpi_model *model, int32_t 
         if (!whole || token->n_bytes == 0 || memchr(token->text, '\0', token->n_bytes))
             continue;
         if (!(v->words[v->n] = strndup(token->text, token->n_bytes)))
-            status = no_memory(err);
+            status = dpi_no_memory(err, "a vocabulary");
         dpi_matrix_row(&model->embedding, t, v->vectors + (size_t)v->n * (size_t)v->dim);
         v->place[t] = v->n;
         v->token[v->n++] = t;
@@ -298,13 +294,13 @@ dpi_status dpi_vocabulary_of_model(const dpi_model *model, int32_t n_most,
     const int32_t room = n_most > 0 && n_most < model->n_vocab ? n_most : model->n_vocab;
     dpi_vocabulary *v = make(room, model->config.n_embd);
     if (!v)
-        return no_memory(err);
+        return dpi_no_memory(err, "a vocabulary");
     v->model = model;
     v->place = dpi_calloc((size_t)model->n_vocab, sizeof *v->place);
     v->token = dpi_calloc((size_t)room, sizeof *v->token);
     for (int32_t t = 0; v->place && t < model->n_vocab; t++)
         v->place[t] = -1;
     const dpi_status status =
-        v->place && v->token ? add_tokens(v, model, room, err) : no_memory(err);
+        v->place && v->token ? add_tokens(v, model, room, err) : dpi_no_memory(err, "a vocabulary");
     return conclude(v, status, vocabulary, err);
 }

@@ -118,7 +118,7 @@ dpi_status dpi_path_audit_counts(dpi_audit *a) {
     DPI_TRY(dpi_audit_begin(a, "F", "counts with noise, the charge"));
     int64_t *cells = malloc(N_CELLS * sizeof *cells);
     if (!cells)
-        return dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for audit F");
+        return dpi_no_memory(a->err, "audit F");
     snprintf(path, sizeof path, "%s/counts.ledger", a->options.folder);
     dpi_status status = make_ledger(a, path, &ledger);
     if (status == DPI_STATUS_OK)

@@ -218,7 +218,7 @@ static dpi_status with_world(dpi_audit *a, const dpi_model *model, path_source s
                              dpi_status (*audit)(dpi_audit *, path_world *)) {
     path_world *w = calloc(1, sizeof *w);
     if (!w)
-        return dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for audit F");
+        return dpi_no_memory(a->err, "audit F");
     dpi_status status = dpi_path_open(w, a, model, source, n);
     if (status == DPI_STATUS_OK)
         status = audit(a, w);

@@ -325,7 +325,7 @@ static dpi_status run_setups(dpi_audit *a, const dpi_model *model, const path_li
     path_world *w = calloc(1, sizeof *w);
     pair *p = calloc(1, sizeof *p);
     dpi_status status = w && p ? dpi_path_open(w, a, model, source, l->n_records)
-                               : dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for audit F");
+                               : dpi_no_memory(a->err, "audit F");
     if (status == DPI_STATUS_OK)
         status = open_pair(w, p);
     if (status == DPI_STATUS_OK) {

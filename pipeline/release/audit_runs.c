@@ -26,7 +26,7 @@ static dpi_status seen_open(dpi_audit *a, const dpi_model *model, path_source so
                             int32_t n_records, seen **out) {
     seen *x = *out = calloc(1, sizeof *x);
     if (!x)
-        return dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for audit F");
+        return dpi_no_memory(a->err, "audit F");
     DPI_TRY(dpi_path_open(&x->world, a, model, source, n_records));
     return dpi_path_trace_create(&x->world, &x->trace);
 }

@@ -44,8 +44,7 @@ dpi_status dpi_path_trace_create(const path_world *w, path_trace *trace) {
     *trace = (path_trace){0};
     dpi_u128 *weights = dpi_calloc(STEPS * n, sizeof(dpi_u128) + sizeof(int64_t) + sizeof(int32_t));
     if (!weights)
-        return dpi_fail(w->audit->err, DPI_STATUS_MEMORY, "no memory for %d steps of %zu tokens",
-                        STEPS, n);
+        return dpi_no_memory(w->audit->err, "%d steps of %zu tokens", STEPS, n);
     int64_t *sum = (int64_t *)(weights + STEPS * n);
     int32_t *support = (int32_t *)(sum + STEPS * n);
     trace->memory = weights;

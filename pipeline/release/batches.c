@@ -77,7 +77,7 @@ static dpi_status keep_prompts(dpi_release *r, size_t n_units, dpi_error *err) {
     const size_t M = per_unit(r), n = n_units * M;
     r->kept = dpi_private_malloc(n * sizeof *r->kept);
     if (!r->kept)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the prompts of the records");
+        return dpi_no_memory(err, "the prompts of the records");
     for (; r->n_kept < n; r->n_kept++)
         DPI_TRY(read_record(r, r->n_kept / M, r->n_kept % M, true, &r->kept[r->n_kept], err));
     return DPI_STATUS_OK;
@@ -89,8 +89,7 @@ static dpi_status find_groups(dpi_release *r, size_t n_units, dpi_error *err) {
     DPI_TRY(dpi_groups_find(r, &groups, err)); /* before a record is read */
     r->group_of = dpi_private_malloc((n_units + 1) * sizeof *r->group_of);
     dpi_status status =
-        r->group_of ? keep_prompts(r, n_units, err)
-                    : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the groups of records");
+        r->group_of ? keep_prompts(r, n_units, err) : dpi_no_memory(err, "the groups of records");
     for (size_t u = 0; u < n_units && status == DPI_STATUS_OK; u++)
         status = dpi_release_is_cancelled(r)
                      ? dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while records are read")
@@ -120,10 +119,9 @@ static dpi_status draw_batches(dpi_release *r, size_t n_units, dpi_error *err) {
         dpi_partition_put(r->partition, i, batches[i]);
     if (!kept)
         batches = dpi_private_malloc(n_units * sizeof *batches + 1);
-    dpi_status status = kept ? DPI_STATUS_OK
-                        : !batches
-                            ? dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the batches")
-                            : draw_all(r, n_units, batches, err);
+    dpi_status status = kept       ? DPI_STATUS_OK
+                        : !batches ? dpi_no_memory(err, "the batches")
+                                   : draw_all(r, n_units, batches, err);
     dpi_private_free(batches);
     return status;
 }
@@ -133,7 +131,7 @@ static dpi_status put_in_batches(dpi_release *r, size_t n_units, dpi_error *err)
     const size_t B = (size_t)r->claim.method.denominator;
     size_t *n_before = dpi_private_malloc((size_t)r->labels.n * sizeof *n_before);
     if (!n_before)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the batches");
+        return dpi_no_memory(err, "the batches");
     for (int32_t i = 0; i < r->labels.n; i++)
         n_before[i] = 0;
     for (size_t u = 0; u < n_units; u++) {
@@ -152,8 +150,7 @@ static dpi_status put_in_batches(dpi_release *r, size_t n_units, dpi_error *err)
 static dpi_status draw_shares(dpi_release *r, dpi_random_fn random, void *user, dpi_error *err) {
     const size_t n_units = dpi_records_unit_count(r->options.records), n = (size_t)r->labels.n;
     int64_t *count = dpi_private_malloc(n * sizeof *count);
-    dpi_status status = count ? DPI_STATUS_OK
-                              : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the labels");
+    dpi_status status = count ? DPI_STATUS_OK : dpi_no_memory(err, "the labels");
     for (size_t i = 0; i < n && count; i++)
         count[i] = 0;
     for (size_t u = 0; u < n_units && count; u++) {

@@ -79,8 +79,7 @@ static dpi_status find_places(const dpi_release *r, uint8_t **in, dpi_error *err
     for (size_t u = 0; u < n && *in; u++)
         (*in)[u] = is_in_run(&p, u);
     dpi_private_free(p.n_before);
-    return *in ? DPI_STATUS_OK
-               : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the units of a charge");
+    return *in ? DPI_STATUS_OK : dpi_no_memory(err, "the units of a charge");
 }
 
 /* Charges each unit for itself: which ones have paid, in r->pays. */

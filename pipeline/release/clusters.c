@@ -52,7 +52,7 @@ static dpi_status open_session(const dpi_release *r, dpi_groups *g, dpi_error *e
     g->n_features = (size_t)r->info.n_embd;
     g->features = dpi_private_malloc(g->n_features * sizeof *g->features);
     if (!g->features)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the groups of records");
+        return dpi_no_memory(err, "the groups of records");
     return dpi_session_create(r->options.model, &o, &g->session, err);
 }
 
@@ -69,7 +69,7 @@ static dpi_status add_point(const dpi_release *r, dpi_groups *g, const dpi_text 
     int32_t *tokens = NULL;
     size_t n_tokens = 0;
     if (text->failed)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for public texts");
+        return dpi_no_memory(err, "public texts");
     DPI_TRY(dpi_prompts_encode(dpi_release_prompts(r, -1), text->data ? text->data : "",
                                text->n_bytes, &tokens, &n_tokens, err));
     if (!tokens) /* as a record without a text it has no group */
@@ -124,8 +124,7 @@ static dpi_status draw_texts(const dpi_release *r, dpi_groups *g, points *p, dpi
 
 static dpi_status find_centroids(const dpi_release *r, dpi_groups *g, dpi_error *err) {
     points p = {.at = dpi_calloc((size_t)r->claim.cluster_texts * g->n_features, sizeof *p.at)};
-    dpi_status status = p.at ? draw_texts(r, g, &p, err)
-                             : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for public texts");
+    dpi_status status = p.at ? draw_texts(r, g, &p, err) : dpi_no_memory(err, "public texts");
     const int32_t n = p.n < r->labels.n ? p.n : r->labels.n;
     if (status == DPI_STATUS_OK && n > 0)
         status = dpi_centroids_make(p.at, p.n, (int32_t)g->n_features, n, &g->centroids, err);
@@ -136,7 +135,7 @@ static dpi_status find_centroids(const dpi_release *r, dpi_groups *g, dpi_error 
 dpi_status dpi_groups_find(const dpi_release *r, dpi_groups **groups, dpi_error *err) {
     dpi_groups *g = dpi_private_malloc(sizeof *g);
     if (!g)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the groups of records");
+        return dpi_no_memory(err, "the groups of records");
     *g = (dpi_groups){0};
     dpi_status status = open_session(r, g, err);
     if (status == DPI_STATUS_OK)

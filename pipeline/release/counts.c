@@ -69,7 +69,7 @@ dpi_status dpi_counts_open(const dpi_counts_options *o, dpi_counts **counts, dpi
                         DPI_COUNTS_GROUPS_MAX);
     dpi_counts *c = malloc(sizeof *c);
     if (!c)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for counts");
+        return dpi_no_memory(err, "counts");
     *c = (dpi_counts){.random = o->random, .random_user = o->random_user};
     dpi_counts_info_init(&c->info);
     dpi_status status = settle(o, &c->info, err);

@@ -20,14 +20,8 @@ char *dpi_span_copy(const char *data, size_t n_bytes) {
 }
 
 bool dpi_spans_add(dpi_spans *spans, dpi_span span) {
-    if (spans->n == spans->capacity) {
-        size_t capacity = spans->capacity ? 2 * spans->capacity : 64;
-        dpi_span *grown = dpi_private_realloc(spans->at, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        spans->at = grown;
-        spans->capacity = capacity;
-    }
+    if (!dpi_private_grow(&spans->at, &spans->capacity, spans->n + 1, sizeof span))
+        return false;
     spans->at[spans->n++] = span;
     return true;
 }
@@ -188,12 +182,12 @@ static dpi_status parse_rows(const char *name, const char *content, size_t n_byt
     struct csv_parser parser;
     size_t row;
     if (!start_parser(&parser, s->delimiter))
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
+        return dpi_no_memory(err, "the records");
     const bool whole = parse_lines(&parser, content, n_bytes, at, &row, s);
     s->memory_failed |= csv_error(&parser) == CSV_ENOMEM;
     csv_free(&parser);
     if (s->memory_failed)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
+        return dpi_no_memory(err, "the records");
     if (!whole && s->in_header)
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "%s is not RFC 4180: a quote is out of place (at byte %zu)", name, *at);
@@ -203,8 +197,7 @@ static dpi_status parse_rows(const char *name, const char *content, size_t n_byt
         s->last_end = -1;
         *at = next_line(content, n_bytes, row);
     }
-    return s->memory_failed ? dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records")
-                            : DPI_STATUS_OK;
+    return s->memory_failed ? dpi_no_memory(err, "the records") : DPI_STATUS_OK;
 }
 
 /* What the header row is probably set apart by, if it is not the delimiter; or a mark of UTF-8 that

@@ -75,7 +75,7 @@ dpi_status dpi_encoding_convert(int32_t encoding, const char *name, char **text,
     const size_t n = convert(encoding, p, *n_bytes, NULL);
     char *utf8 = dpi_private_malloc(n + 1);
     if (!utf8)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
+        return dpi_no_memory(err, "the records");
     convert(encoding, p, *n_bytes, utf8);
     utf8[n] = '\0';
     dpi_private_free(*text);

@@ -61,7 +61,7 @@ static dpi_status read_member(reader *r, dpi_error *err) {
         if (result == Z_STREAM_END)
             return DPI_STATUS_OK;
         if (result == Z_MEM_ERROR)
-            return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
+            return dpi_no_memory(err, "the records");
         if (result == Z_BUF_ERROR)
             return refuse(r, "the compressed file is cut short", err);
         if (result != Z_OK)
@@ -99,7 +99,7 @@ static dpi_status read_all(reader *r, const char *data, size_t n_bytes, unsigned
     r->n_out = 0;
     r->z = (z_stream){.zalloc = allocate, .zfree = release};
     if (inflateInit2(&r->z, WINDOW_BITS) != Z_OK)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
+        return dpi_no_memory(err, "the records");
     const dpi_status status = read_members(r, err);
     inflateEnd(&r->z);
     return status;
@@ -109,7 +109,7 @@ dpi_status dpi_gzip_expand(const char *name, size_t most, char **data, size_t *n
                            dpi_error *err) {
     reader *r = dpi_private_malloc(sizeof *r);
     if (!r)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
+        return dpi_no_memory(err, "the records");
     r->name = name;
     r->most = most;
     unsigned char *out = NULL;
@@ -117,8 +117,7 @@ dpi_status dpi_gzip_expand(const char *name, size_t most, char **data, size_t *n
     if (status == DPI_STATUS_OK) {
         r->most = r->n_out;
         out = dpi_private_malloc(r->n_out + 1);
-        status = out ? read_all(r, *data, *n_bytes, out, err)
-                     : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
+        status = out ? read_all(r, *data, *n_bytes, out, err) : dpi_no_memory(err, "the records");
     }
     if (status == DPI_STATUS_OK) {
         out[r->n_out] = '\0';

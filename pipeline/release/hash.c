@@ -78,10 +78,6 @@ static void part_suffix(int64_t i, int64_t n_files, char suffix[64]) {
     snprintf(suffix, 64, "-%05" PRId64 "-of-%05" PRId64 ".gguf", i, n_files);
 }
 
-static dpi_status out_of_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the hashes of the model");
-}
-
 dpi_status dpi_hash_one(const char *path, json_t **file, dpi_error *err) {
     char hex[DPI_HASH_HEX + 1];
     int64_t n_bytes;
@@ -89,7 +85,7 @@ dpi_status dpi_hash_one(const char *path, json_t **file, dpi_error *err) {
         return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
                         dpi_reason(errno));
     *file = json_pack("{s:I, s:s}", "n_bytes", (json_int_t)n_bytes, "sha256", hex);
-    return *file ? DPI_STATUS_OK : out_of_memory(err);
+    return *file ? DPI_STATUS_OK : dpi_no_memory(err, "the hashes of the model");
 }
 
 bool dpi_hash_is_file(const json_t *file) {
@@ -103,7 +99,8 @@ bool dpi_hash_is_file(const json_t *file) {
 static dpi_status hash_part(const char *path, json_t *files, dpi_error *err) {
     json_t *file;
     DPI_TRY(dpi_hash_one(path, &file, err));
-    return json_array_append_new(files, file) == 0 ? DPI_STATUS_OK : out_of_memory(err);
+    return json_array_append_new(files, file) == 0 ? DPI_STATUS_OK
+                                                   : dpi_no_memory(err, "the hashes of the model");
 }
 
 static dpi_status hash_parts(const char *path, int64_t n_files, json_t *files, dpi_error *err) {
@@ -118,7 +115,7 @@ static dpi_status hash_parts(const char *path, int64_t n_files, json_t *files, d
         char *part;
         part_suffix(i, n_files, suffix);
         if (asprintf(&part, "%.*s%s", (int)(n - n_suffix), path, suffix) < 0)
-            return out_of_memory(err);
+            return dpi_no_memory(err, "the hashes of the model");
         status = hash_part(part, files, err);
         free(part);
     }
@@ -128,7 +125,7 @@ static dpi_status hash_parts(const char *path, int64_t n_files, json_t *files, d
 dpi_status dpi_hash_model(const char *path, int64_t n_files, json_t **files, dpi_error *err) {
     json_t *made = json_array();
     if (!made)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the hashes of the model");
     dpi_status status =
         n_files <= 1 ? hash_part(path, made, err) : hash_parts(path, n_files, made, err);
     if (status == DPI_STATUS_OK)

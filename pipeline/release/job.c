@@ -16,10 +16,6 @@
 
 enum { KEY_BYTES = DPI_JOURNAL_KEY_BYTES / 2 }; /* one half for batches, the other one for hashes */
 
-static dpi_status out_of_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the facts of a job");
-}
-
 dpi_status dpi_release_check_job(const dpi_release_options *o, dpi_error *err) {
     if (!o->journal)
         return DPI_STATUS_OK;
@@ -123,7 +119,7 @@ static dpi_status describe(const dpi_release *r, json_t **facts, dpi_error *err)
         const dpi_status status = dpi_hash_one(dpi_model_adapter(r->options.model), &adapter, err);
         if (status != DPI_STATUS_OK || json_array_append_new(files, adapter) != 0) {
             json_decref(files);
-            return status != DPI_STATUS_OK ? status : out_of_memory(err);
+            return status != DPI_STATUS_OK ? status : dpi_no_memory(err, "the facts of a job");
         }
     }
     /* A seed is no secret of the records; as a text, as JSON has no unsigned integers. */
@@ -135,7 +131,7 @@ static dpi_status describe(const dpi_release *r, json_t **facts, dpi_error *err)
                        describe_parameters(r), "reference", (int)r->options.reference, "seed",
                        r->options.seeded ? seed : NULL, "shard", describe_shard(r), "keyed",
                        r->options.key && dpi_claim_is_assigned(&r->claim));
-    return *facts ? DPI_STATUS_OK : out_of_memory(err);
+    return *facts ? DPI_STATUS_OK : dpi_no_memory(err, "the facts of a job");
 }
 
 /* ---- A job that goes on ---------------------------------------------------------------------- */
@@ -178,7 +174,7 @@ static dpi_status compare(const json_t *before, const json_t *now, dpi_error *er
 static dpi_status parse_facts(const dpi_release *r, json_t **facts, dpi_error *err) {
     json_error_t why;
     *facts = json_loads(dpi_journal_facts(r->options.journal), 0, &why);
-    return *facts ? DPI_STATUS_OK : out_of_memory(err);
+    return *facts ? DPI_STATUS_OK : dpi_no_memory(err, "the facts of a job");
 }
 
 /* The charge is the one that the job was begun with, and counts. */
@@ -229,10 +225,10 @@ static dpi_status begin_new(dpi_release *r, json_t *facts, dpi_error *err) {
     size_t n_bytes;
     json_t *charge = describe_charge(r);
     if (!charge || json_object_set_new(facts, "charge", charge) != 0)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the facts of a job");
     char *text = dpi_json_text(facts, JSON_COMPACT | JSON_REAL_PRECISION(17), &n_bytes);
     if (!text)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the facts of a job");
     const dpi_status status = dpi_journal_begin(r->options.journal, text, err);
     free(text);
     return status;

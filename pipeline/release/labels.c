@@ -10,10 +10,6 @@
 #include "dpinfer/memory.h"
 #include "pipeline/release/units.h"
 
-static dpi_status out_of_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the labels");
-}
-
 void dpi_labels_free(dpi_label_list *l) {
     dpi_spans_free(&l->names, true);
     dpi_private_free(l->n_units);
@@ -64,7 +60,8 @@ int64_t dpi_labels_texts(const dpi_label_list *l) {
 static dpi_status add_name(dpi_label_list *l, const char *name, size_t n_bytes, dpi_error *err) {
     if (l->names.n == DPI_LABELS_MAX)
         return dpi_fail(err, DPI_STATUS_LIMIT, "there are more than %d labels", DPI_LABELS_MAX);
-    return dpi_spans_copy(&l->names, name, n_bytes) ? DPI_STATUS_OK : out_of_memory(err);
+    return dpi_spans_copy(&l->names, name, n_bytes) ? DPI_STATUS_OK
+                                                    : dpi_no_memory(err, "the labels");
 }
 
 static dpi_status copy_names(const dpi_release_options *o, dpi_label_list *l, dpi_error *err) {
@@ -94,7 +91,7 @@ static dpi_status count_units(const dpi_release_options *o, dpi_label_list *l, d
     const size_t n = dpi_records_unit_count(o->records);
     l->n_units = dpi_private_malloc(DPI_LABELS_MAX * sizeof *l->n_units);
     if (!l->n_units)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the labels");
     memset(l->n_units, 0, DPI_LABELS_MAX * sizeof *l->n_units);
     for (size_t u = 0; u < n; u++) {
         const char *name;
@@ -211,6 +208,6 @@ dpi_status dpi_labels_make(const dpi_release_options *o, int32_t reading, int32_
                               "labels there are must not follow from the records");
     l->n_texts = dpi_private_malloc((size_t)l->n * sizeof *l->n_texts);
     if (!l->n_texts)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the labels");
     return is_public ? settle_public(o, batch, l, err) : settle_private(o, l, err);
 }

@@ -39,7 +39,7 @@ dpi_status dpi_release_line(const dpi_release *r, int32_t index, const char *tex
     char *made = object ? dpi_json_text(object, JSON_COMPACT, n_line) : NULL;
     json_decref(object);
     if (!made)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the line of a text");
+        return dpi_no_memory(err, "the line of a text");
     *line = made;
     return DPI_STATUS_OK;
 }

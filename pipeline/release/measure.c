@@ -73,7 +73,7 @@ static dpi_status make_prompt(measure *m, int32_t n, dpi_error *err) {
     DPI_TRY(dpi_prompts_info_get(prompts, &info, err));
     m->prompt = calloc((size_t)n, sizeof *m->prompt);
     if (!m->prompt)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the plan");
+        return dpi_no_memory(err, "the plan");
     for (int32_t i = 0; i < n; i++)
         m->prompt[i] = from[i % info.n_public];
     m->n_prompt = n;
@@ -90,7 +90,7 @@ static dpi_status make_measure(measure *m, int32_t n_prompt, dpi_error *err) {
     m->tokens = calloc((size_t)m->n_all, sizeof *m->tokens);
     m->logits = calloc((size_t)r->options.session.n_seq, sizeof *m->logits);
     if (!m->seqs || !m->tokens || !m->logits)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the plan");
+        return dpi_no_memory(err, "the plan");
     DPI_TRY(make_prompt(m, n_prompt, err));
     DPI_TRY(make_sampler(m, err));
     return dpi_session_create(r->options.model, &o, &m->session, err);
@@ -338,7 +338,7 @@ static dpi_status add_seconds(const dpi_release *r, const rates *t, dpi_release_
                               dpi_error *err) {
     pass_text *places = calloc((size_t)r->options.n_parallel, sizeof *places);
     if (!places)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the plan");
+        return dpi_no_memory(err, "the plan");
     passes p = {.r = r, .t = t, .n_prompt = plan->n_prompt_most, .n_seq = r->options.session.n_seq};
     const double usual = count_rows(r, plan->n_unit_usual);
     run_texts(&p, places);

@@ -52,7 +52,7 @@ static dpi_status name_file(dpi_release *r, const char *folder, dpi_error *err) 
     free(r->own_path);
     if (asprintf(&r->own_path, "%s/" FILE_NAME, folder) < 0) {
         r->own_path = NULL;
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the ledger of a job");
+        return dpi_no_memory(err, "the ledger of a job");
     }
     return DPI_STATUS_OK;
 }

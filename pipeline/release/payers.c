@@ -28,7 +28,7 @@ static dpi_status make_list(const dpi_payers *p, list *l, dpi_error *err) {
     l->units = (dpi_ledger_units){
         .ids = l->ids, .n_bytes = l->n_bytes, .pays = dpi_private_malloc(n + 1)};
     if (!l->ids || !l->n_bytes || !l->place || !l->units.pays)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the units of a charge");
+        return dpi_no_memory(err, "the units of a charge");
     for (size_t u = 0; u < n; u++) {
         const char *id;
         size_t *k = &l->units.n;
@@ -63,9 +63,7 @@ dpi_status dpi_payers_charge(const dpi_payers *p, uint8_t **pays, dpi_charge *ch
     DPI_TRY(dpi_payers_check(p, err));
     const size_t n = dpi_records_unit_count(p->records);
     uint8_t *told = dpi_private_malloc(n + 1);
-    dpi_status status = told ? make_list(p, &l, err)
-                             : dpi_fail(err, DPI_STATUS_MEMORY,
-                                        "out of memory for the units of a charge");
+    dpi_status status = told ? make_list(p, &l, err) : dpi_no_memory(err, "the units of a charge");
     if (status == DPI_STATUS_OK)
         status = charge_list(p, &l, charge, err);
     if (status == DPI_STATUS_OK) {

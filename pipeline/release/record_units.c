@@ -20,7 +20,7 @@ static dpi_status read_name(const dpi_records *r, size_t i, const char *name, dp
     if (dpi_spans_add(names, span))
         return DPI_STATUS_OK;
     dpi_private_free(span.data);
-    return dpi_records_no_memory(err);
+    return dpi_no_memory(err, "the records");
 }
 
 /* The label of record i into `label`, which has room; false: a part of it is none. */
@@ -107,7 +107,7 @@ dpi_status dpi_records_find_units(dpi_records *r, dpi_error *err) {
     for (int32_t k = 0; k < r->n_label_fields; k++)
         dpi_units_drop_not_utf8(&r->parts[k]);
     const bool found = !r->unit_field || dpi_units_find(&r->units, r->spans.n);
-    return found && join_labels(r) ? DPI_STATUS_OK : dpi_records_no_memory(err);
+    return found && join_labels(r) ? DPI_STATUS_OK : dpi_no_memory(err, "the records");
 }
 
 int32_t dpi_records_has_units(const dpi_records *r) { return r->unit_field != NULL; }

@@ -23,10 +23,6 @@
 /* What one compressed file of a folder may hold; more is a null record. No context has so much. */
 enum { PACKED_RECORD_BYTES_MAX = 1 << 26 };
 
-dpi_status dpi_records_no_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
-}
-
 static bool has_suffix(const char *name, const char *suffix) {
     size_t n = strlen(name), m = strlen(suffix);
     return n > m && dpi_same_letters(name + n - m, suffix, m);
@@ -66,7 +62,7 @@ static dpi_status list_folder(dpi_records *r, DIR *dir, dpi_error *err) {
             return DPI_STATUS_OK;
         if (is_record_file(r->folder, entry->d_name) &&
             !dpi_spans_copy(&r->spans, entry->d_name, strlen(entry->d_name)))
-            return dpi_records_no_memory(err);
+            return dpi_no_memory(err, "the records");
     }
 }
 
@@ -154,7 +150,7 @@ static dpi_status open_jsonl(dpi_records *r, size_t n_bytes, dpi_error *err) {
         char *end = memchr(line, '\n', n_bytes - at);
         size_t n_line = end ? (size_t)(end - line) : n_bytes - at;
         if (!dpi_spans_add(&r->spans, (dpi_span){line, n_line}))
-            return dpi_records_no_memory(err);
+            return dpi_no_memory(err, "the records");
         at += n_line + 1;
     }
     return DPI_STATUS_OK;
@@ -244,7 +240,7 @@ static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
 static dpi_status create(int32_t kind, dpi_records **records, dpi_error *err) {
     dpi_records *r = *records = dpi_private_malloc(sizeof *r);
     if (!r)
-        return dpi_records_no_memory(err);
+        return dpi_no_memory(err, "the records");
     *r = (dpi_records){.kind = kind, .folder = -1};
     return DPI_STATUS_OK;
 }
@@ -299,7 +295,7 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
         r->unit_field = dpi_span_copy(options->unit_field, strlen(options->unit_field));
     const bool copied = copy_label_fields(r, options) && r->path && r->text_field &&
                         !r->unit_field == !options->unit_field;
-    dpi_status status = !copied                   ? dpi_records_no_memory(err)
+    dpi_status status = !copied                   ? dpi_no_memory(err, "the records")
                         : kind == DPI_RECORD_FILE ? open_folder(r, err)
                                                   : open_file(r, err);
     if (status == DPI_STATUS_OK)
@@ -320,7 +316,7 @@ dpi_status dpi_records_create(const char *const *texts, const size_t *n_bytes, s
                                     : dpi_spans_add(&r->spans, (dpi_span){NULL, 0});
         if (!added) {
             dpi_records_close(r);
-            return dpi_records_no_memory(err);
+            return dpi_no_memory(err, "the records");
         }
     }
     *records = r;
@@ -368,7 +364,7 @@ static dpi_status read_field(const dpi_records *r, size_t i, char **text, size_t
     *fault = s->data                           ? DPI_FAULT_NONE
              : s->n_bytes == DPI_SPAN_MALFORMED ? DPI_FAULT_MALFORMED
                                                 : DPI_FAULT_NO_FIELD;
-    return s->data && !*text ? dpi_records_no_memory(err) : DPI_STATUS_OK;
+    return s->data && !*text ? dpi_no_memory(err, "the records") : DPI_STATUS_OK;
 }
 
 /* Without a mark; and what is in it. */

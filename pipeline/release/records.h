@@ -28,8 +28,6 @@ struct dpi_records {
 /* FORMAT, with a message that there is no record. */
 dpi_status dpi_records_refuse_empty(const dpi_records *records, dpi_error *err);
 
-/* MEMORY. */
-dpi_status dpi_records_no_memory(dpi_error *err);
 /* Of a .jsonl: line i, and its member `name`. */
 void dpi_records_field(const dpi_records *r, size_t i, const char *name, dpi_json *line,
                        dpi_json *field);

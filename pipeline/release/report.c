@@ -10,10 +10,6 @@
 #include "commit.h" /* made by commit.cmake */
 #include "pipeline/release/hash.h"
 
-static dpi_status out_of_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
-}
-
 /* ---- What is believed ------------------------------------------------------------------------ */
 
 static const char *compiler(void) {
@@ -38,7 +34,7 @@ static dpi_status describe_software(json_t **section, dpi_error *err) {
     *section = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?}", "program", "dpinfer", "version",
                          dpi_version(), "commit", DPI_COMMIT, "compiler", compiler(), "build",
                          DPI_BUILD_TYPE, "sha256", hashed ? hex : NULL);
-    return *section ? DPI_STATUS_OK : out_of_memory(err);
+    return *section ? DPI_STATUS_OK : dpi_no_memory(err, "the report");
 }
 
 static dpi_status describe_model(const dpi_claim *claim, const dpi_model *model, const char *path,
@@ -53,7 +49,7 @@ static dpi_status describe_model(const dpi_claim *claim, const dpi_model *model,
     }
     *section = json_pack("{s:s, s:b, s:o, s:o*}", "name", claim->model_name, "random_weights",
                          claim->random_weights, "files", files, "adapter", adapter);
-    return *section ? DPI_STATUS_OK : out_of_memory(err);
+    return *section ? DPI_STATUS_OK : dpi_no_memory(err, "the report");
 }
 
 /* ---- The object ------------------------------------------------------------------------------ */
@@ -63,11 +59,11 @@ dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model, con
     DPI_TRY(dpi_claim_check(claim, err));
     dpi_report *r = calloc(1, sizeof *r);
     if (!r)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the report");
     r->claim = *claim;
     dpi_status status = dpi_report_added_init(&r->added)
                             ? describe_model(claim, model, model_path, &r->model, err)
-                            : out_of_memory(err);
+                            : dpi_no_memory(err, "the report");
     if (status == DPI_STATUS_OK)
         status = describe_software(&r->software, err);
     if (status == DPI_STATUS_OK)
@@ -84,7 +80,7 @@ dpi_status dpi_report_again(const dpi_report *report, const dpi_claim *claim, dp
     DPI_TRY(dpi_claim_check(claim, err));
     dpi_report *r = calloc(1, sizeof *r);
     if (!r)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the report");
     r->claim = *claim;
     r->model = json_deep_copy(report->model); /* counts of references belong to one thread */
     r->software = json_deep_copy(report->software);
@@ -93,7 +89,7 @@ dpi_status dpi_report_again(const dpi_report *report, const dpi_claim *claim, dp
         return DPI_STATUS_OK;
     }
     dpi_report_free(r);
-    return out_of_memory(err);
+    return dpi_no_memory(err, "the report");
 }
 
 dpi_status dpi_report_update(dpi_report *r, const dpi_claim *claim, dpi_error *err) {
@@ -138,13 +134,13 @@ dpi_status dpi_report_text(const dpi_report *r, int32_t complete, int32_t format
                                   json_incref(r->model),
                                   dpi_report_output_json(&r->added, &r->claim), &r->added);
     if (!all)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the report");
     char *made = format == DPI_REPORT_JSON   ? write_json(all, n_bytes)
                  : format == DPI_REPORT_HTML ? dpi_report_html(all)
                                              : dpi_report_markdown(all);
     json_decref(all);
     if (!made)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the report");
     if (format != DPI_REPORT_JSON)
         *n_bytes = strlen(made);
     *text = made;

@@ -26,10 +26,6 @@ void dpi_report_added_free(dpi_report_added *a) {
     json_decref(a->recorded);
 }
 
-static dpi_status out_of_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
-}
-
 /* ---- Fields of the operator ------------------------------------------------------------------ */
 
 static bool is_meta(const json_t *meta) {
@@ -52,7 +48,7 @@ dpi_status dpi_report_meta(dpi_report *report, const char *name, const char *tex
                         META_BYTES_MAX);
     json_t *meta = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
     if (!meta && json_error_code(&error) == json_error_out_of_memory)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the report");
     if (!meta)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s is not JSON: line %d, column %d", name,
                         error.line, error.column);
@@ -91,7 +87,7 @@ dpi_status dpi_report_text_add(dpi_report *report, const char *label, int32_t n_
     a->n_tokens += n_tokens;
     a->n_ended += end == DPI_END_EOG;
     a->lengths[bin < DPI_REPORT_BINS ? bin : DPI_REPORT_BINS - 1]++;
-    return !label || count_label(a, label) ? DPI_STATUS_OK : out_of_memory(err);
+    return !label || count_label(a, label) ? DPI_STATUS_OK : dpi_no_memory(err, "the report");
 }
 
 /* The recorded section, with what follows from the rest of it. */
@@ -147,7 +143,7 @@ dpi_status dpi_report_charges(dpi_report *report, dpi_ledger *ledger, const char
     int64_t sum = 0;
     dpi_charge_init(&charge);
     if (json_array_clear(list) != 0)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the report");
     for (;;) {
         DPI_TRY(dpi_ledger_charge_next(ledger, dataset, charge.id, &charge, err));
         if (charge.id == 0)
@@ -156,9 +152,9 @@ dpi_status dpi_report_charges(dpi_report *report, dpi_ledger *ledger, const char
             continue;
         sum += charge.amount;
         if (json_array_size(list) == DPI_REPORT_CHARGES_MAX && json_array_remove(list, 0) != 0)
-            return out_of_memory(err);
+            return dpi_no_memory(err, "the report");
         if (json_array_append_new(list, describe_charge(&charge, sum)) != 0)
-            return out_of_memory(err);
+            return dpi_no_memory(err, "the report");
     }
 }
 

@@ -168,7 +168,7 @@ dpi_status dpi_report_render(const char *json, size_t n_bytes, int32_t format, c
         return dpi_fail(err, DPI_STATUS_FORMAT, "the report is no JSON object with a statement");
     if (p.text.failed) {
         free(p.text.data);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+        return dpi_no_memory(err, "the report");
     }
     *text = p.text.data;
     *n_text = p.text.n_bytes;

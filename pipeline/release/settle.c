@@ -361,7 +361,7 @@ static dpi_status settle_prompts(dpi_release *r, dpi_error *err) {
     const int32_t n = differ ? r->labels.n : 1;
     r->prompts = calloc((size_t)n, sizeof *r->prompts);
     if (!r->prompts)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the prompts");
+        return dpi_no_memory(err, "the prompts");
     for (int32_t i = 0; i < n; i++)
         DPI_TRY(add_prompts(r, differ ? &r->labels.names.at[i] : NULL, err));
     return DPI_STATUS_OK;
@@ -472,7 +472,7 @@ dpi_status dpi_release_open(const dpi_release_options *options, dpi_release **re
                             dpi_error *err) {
     dpi_release *r = calloc(1, sizeof *r);
     if (!r)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a release");
+        return dpi_no_memory(err, "a release");
     r->options = *options;
     if (options->key)
         memcpy(r->keyed.key, options->key, sizeof r->keyed.key);

@@ -54,7 +54,7 @@ static dpi_status make_place(dpi_release *r, dpi_place *place, dpi_error *err) {
     place->tokens = calloc(r->n_slots + 1, sizeof *place->tokens);
     place->n_tokens = calloc(r->n_slots + 1, sizeof *place->n_tokens);
     if (!place->tokens || !place->n_tokens)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the prompts of a batch");
+        return dpi_no_memory(err, "the prompts of a batch");
     return make_sampler(r, place, err);
 }
 
@@ -79,7 +79,7 @@ dpi_status dpi_release_make_places(dpi_release *r, dpi_error *err) {
     r->pass.generations = calloc((size_t)n, sizeof *r->pass.generations);
     r->pass.events = calloc((size_t)n, sizeof *r->pass.events);
     if (!r->places || !r->pass.texts || !r->pass.generations || !r->pass.events)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the texts");
+        return dpi_no_memory(err, "the texts");
     for (; r->n_places < n; r->n_places++) {
         r->places[r->n_places].first_seq = r->n_places * n_seq;
         DPI_TRY(make_place(r, &r->places[r->n_places], err));
@@ -110,32 +110,15 @@ static void leave_place(const dpi_release *r, dpi_release_text *text) {
 
 /* ---- Texts that wait ------------------------------------------------------------------------- */
 
-/* Room for n more in an array of private memory, its capacity in *capacity. */
-static bool reserve(void **array, size_t *capacity, size_t n_used, size_t n, size_t size) {
-    if (n <= *capacity - n_used)
-        return true;
-    const size_t wanted = 2 * (n_used + n) + 16;
-    void *grown = dpi_private_realloc(*array, wanted * size);
-    if (!grown)
-        return false;
-    *array = grown;
-    *capacity = wanted;
-    return true;
-}
-
 /* For the events that a pass may give: a token, and an END whatever comes after it. */
 static bool reserve_events(dpi_release_text *t) {
-    void *events = t->events;
-    const bool ok = reserve(&events, &t->capacity, t->n_events, 2, sizeof *t->events);
-    t->events = events;
-    return ok;
+    return dpi_private_grow(&t->events, &t->capacity, t->n_events + 2, sizeof *t->events);
 }
 
 /* False: out of memory for its text. There is room for the event. */
 static bool add_event(dpi_release_text *t, const dpi_generation_event *e, int64_t sequence) {
-    void *bytes = t->bytes;
-    const bool ok = !t->is_cut && reserve(&bytes, &t->bytes_capacity, t->n_bytes, e->n_bytes, 1);
-    t->bytes = bytes;
+    const bool ok =
+        !t->is_cut && dpi_private_grow(&t->bytes, &t->bytes_capacity, t->n_bytes + e->n_bytes, 1);
     if (!ok && e->type != DPI_EVENT_END) {
         t->is_cut = true;
         return false;
@@ -307,7 +290,7 @@ static dpi_status tell_again(const dpi_release *r, dpi_release_text *t, dpi_deco
         dpi_decoder_finish(decoder, &e.text, &e.n_bytes);
     if (e.end != DPI_END_NONE)
         ok = ok && reserve_events(t) && add_event(t, &e, 0);
-    return ok ? DPI_STATUS_OK : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a text");
+    return ok ? DPI_STATUS_OK : dpi_no_memory(err, "a text");
 }
 
 /* The tokens of an earlier process are told at once: the disk has them. The generation comes to
@@ -321,7 +304,7 @@ static dpi_status recall_tokens(const dpi_release *r, dpi_release_text *t, dpi_e
         return DPI_STATUS_OK;
     t->recalled = dpi_private_malloc((size_t)n * sizeof *t->recalled);
     if (!t->recalled)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a text");
+        return dpi_no_memory(err, "a text");
     memcpy(t->recalled, tokens, (size_t)n * sizeof *t->recalled);
     t->n_recalled = n;
     DPI_TRY(dpi_decoder_create(r->options.model, &decoder, err));
@@ -408,7 +391,7 @@ static dpi_status begin_text(dpi_release *r, dpi_place *place, dpi_error *err) {
         last = &(*last)->next;
     dpi_release_text *t = dpi_private_malloc(sizeof *t);
     if (!t)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a text");
+        return dpi_no_memory(err, "a text");
     *t = (dpi_release_text){.index = r->next};
     const dpi_status status = make_text(r, place, t, err);
     if (status != DPI_STATUS_OK) {
@@ -511,7 +494,7 @@ static dpi_status note(dpi_release *r, dpi_release_text *t, const dpi_generation
         r->n_ended++;
         leave_place(r, t);
     }
-    return ok ? DPI_STATUS_OK : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a text");
+    return ok ? DPI_STATUS_OK : dpi_no_memory(err, "a text");
 }
 
 /* The first failure stops its text and those after it; a cancelled pass stops all. */

@@ -25,7 +25,7 @@ static dpi_status fail_io(dpi_error *err, const char *what, const char *path) {
 
 dpi_status dpi_folder_path(const char *folder, const char *name, char **path, dpi_error *err) {
     const int n = name ? asprintf(path, "%s/%s", folder, name) : asprintf(path, "%s", folder);
-    return n >= 0 ? DPI_STATUS_OK : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a path");
+    return n >= 0 ? DPI_STATUS_OK : dpi_no_memory(err, "a path");
 }
 
 dpi_status dpi_folder_make(const char *path, dpi_error *err) {
@@ -62,7 +62,7 @@ dpi_status dpi_folder_write(const char *folder, const char *name, const void *by
     DPI_TRY(dpi_folder_path(folder, name, &path, err));
     if (asprintf(&temporary, "%s.part-XXXXXX", path) < 0) {
         free(path);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a path");
+        return dpi_no_memory(err, "a path");
     }
     const dpi_status status = write_temporary(temporary, path, bytes, n_bytes, err);
     free(temporary);

@@ -31,16 +31,12 @@ struct dpi_merge {
     json_t **lines;         /* [n_texts] what they point into */
 };
 
-static dpi_status out_of_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the texts");
-}
-
 /* ---- Folders --------------------------------------------------------------------------------- */
 
 static dpi_status open_jobs(dpi_merge *m, const char *const *folders, size_t n, dpi_error *err) {
     m->jobs = dpi_calloc(n, sizeof *m->jobs);
     if (!m->jobs)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the texts");
     for (; m->n_jobs < n; m->n_jobs++) {
         int32_t n_shards;
         DPI_TRY(dpi_shards_open(folders[m->n_jobs], &m->jobs[m->n_jobs], err));
@@ -117,7 +113,7 @@ static dpi_status find_shard(dpi_merge *m, const dpi_shards *job, int32_t i, dpi
 static dpi_status find_shards(dpi_merge *m, dpi_error *err) {
     m->shards = dpi_calloc((size_t)m->n_shards, sizeof *m->shards);
     if (!m->shards)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the texts");
     for (size_t j = 0; j < m->n_jobs; j++)
         for (int32_t i = 0; i < m->n_shards; i++)
             DPI_TRY(find_shard(m, m->jobs[j], i, err));
@@ -194,7 +190,7 @@ static dpi_status keep_texts(dpi_merge *m, bool partial, dpi_error *err) {
     m->texts = dpi_calloc((size_t)m->n_texts, sizeof *m->texts);
     m->lines = dpi_calloc((size_t)m->n_texts, sizeof *m->lines);
     if (!m->texts || !m->lines)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the texts");
     for (int32_t i = 0; i < m->n_shards; i++)
         DPI_TRY(keep_lines(m, i, err));
     for (int32_t t = 0; t < m->n_texts && !partial; t++)
@@ -221,7 +217,7 @@ dpi_status dpi_merge_open(const char *const *folders, size_t n_folders, int32_t 
                           dpi_merge **merge, dpi_error *err) {
     dpi_merge *m = dpi_calloc(1, sizeof *m);
     if (!m)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the texts");
     const dpi_status status = open_merge(m, folders, n_folders, partial != 0, err);
     if (status == DPI_STATUS_OK)
         *merge = m;

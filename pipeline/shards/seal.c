@@ -152,7 +152,7 @@ static dpi_status seal_claim(const uint8_t *key, const dpi_release *r, const dpi
         (report && json_object_set(object, "files", report->model) != 0) ||
         !seal_of(key, object, hex)) {
         json_decref(object);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a digest");
+        return dpi_no_memory(err, "a digest");
     }
     json_decref(object);
     return DPI_STATUS_OK;

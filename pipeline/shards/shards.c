@@ -18,12 +18,9 @@
 #include "pipeline/release/report.h"
 #include "pipeline/shards/folder.h"
 
-static dpi_status out_of_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the job");
-}
-
 dpi_status dpi_shard_name(int32_t i, int32_t n, char **name, dpi_error *err) {
-    return asprintf(name, "shard-%d-of-%d", i, n) >= 0 ? DPI_STATUS_OK : out_of_memory(err);
+    return asprintf(name, "shard-%d-of-%d", i, n) >= 0 ? DPI_STATUS_OK
+                                                       : dpi_no_memory(err, "the job");
 }
 
 /* ---- Making ---------------------------------------------------------------------------------- */
@@ -39,7 +36,7 @@ static dpi_status describe(const uint8_t *key, const dpi_release *release, const
     *object = json_pack("{s:i, s:s, s:s, s:o}", "dpinfer_shards", DPI_SHARDS_FORMAT, "prompts",
                         prompts, "records", records, "report", json_loadb(text, n_bytes, 0, NULL));
     free(text);
-    return *object && dpi_seal_json(key, *object) ? DPI_STATUS_OK : out_of_memory(err);
+    return *object && dpi_seal_json(key, *object) ? DPI_STATUS_OK : dpi_no_memory(err, "the job");
 }
 
 static dpi_status write_json(const char *folder, const char *name, const json_t *object,
@@ -47,7 +44,7 @@ static dpi_status write_json(const char *folder, const char *name, const json_t 
     size_t n_bytes;
     char *text = dpi_json_text(object, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &n_bytes);
     if (!text)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the job");
     const dpi_status status = dpi_folder_write(folder, name, text, n_bytes, err);
     free(text);
     return status;
@@ -154,7 +151,7 @@ static dpi_status read_report(dpi_shards *job, dpi_error *err) {
     DPI_TRY(dpi_folder_path(job->folder, "shards.json", &name, err));
     text = dpi_json_text(json_object_get(job->root, "report"), JSON_REAL_PRECISION(17), &n_bytes);
     dpi_status status = text ? dpi_report_parse(name, text, n_bytes, &job->report, err)
-                             : out_of_memory(err);
+                             : dpi_no_memory(err, "the job");
     if (status == DPI_STATUS_OK)
         status = dpi_report_reopen(job->report, err);
     free(text);
@@ -172,7 +169,7 @@ static dpi_status open_job(dpi_shards *job, const char *folder, dpi_error *err) 
 dpi_status dpi_shards_open(const char *folder, dpi_shards **job, dpi_error *err) {
     dpi_shards *j = dpi_private_malloc(sizeof *j);
     if (!j)
-        return out_of_memory(err);
+        return dpi_no_memory(err, "the job");
     *j = (dpi_shards){0};
     const dpi_status status = open_job(j, folder, err);
     if (status == DPI_STATUS_OK)
@@ -192,8 +189,6 @@ void dpi_shards_close(dpi_shards *j) {
     free(j->texts);
     dpi_private_free(j);
 }
-
-const dpi_report *dpi_shards_report(const dpi_shards *job) { return job->report; }
 
 /* ---- A shard --------------------------------------------------------------------------------- */
 
@@ -263,7 +258,7 @@ static dpi_status check_claim(const dpi_shards *job, const dpi_release *release,
     json_t *wanted = dpi_report_parameters(dpi_report_claim(job->report));
     dpi_status status = DPI_STATUS_OK;
     if (!found || !wanted)
-        status = out_of_memory(err);
+        status = dpi_no_memory(err, "the job");
     else if (!json_equal(found, wanted))
         status = fail_parameter(found, wanted, err);
     json_decref(found);
@@ -416,7 +411,7 @@ static dpi_status write_end(const dpi_shards *job, bool complete, dpi_error *err
                                complete, "texts", hex);
     dpi_status status = object && dpi_seal_json(job->key, object)
                             ? write_json(job->shard_folder, "shard.json", object, err)
-                            : out_of_memory(err);
+                            : dpi_no_memory(err, "the job");
     json_decref(object);
     return status;
 }

@@ -141,8 +141,8 @@ TEST(test_no_memory) {
     const dpi_json value = {STRING, "\"text\"", 6};
     char *text;
     size_t n;
-    assert_true(fails(1, dpi_json_string(&value, &text, &n, ERR), "out of memory"));
+    assert_true(fails(1, dpi_json_string(&value, &text, &n, ERR), "no memory"));
     assert_null(text);
-    assert_true(fails(1, dpi_json_digits("1", 1, &text, ERR), "out of memory"));
+    assert_true(fails(1, dpi_json_digits("1", 1, &text, ERR), "no memory"));
     assert_null(text);
 }

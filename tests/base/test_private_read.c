@@ -1,8 +1,10 @@
-/* dpi_private_read: all of a file, or an errno that says why not. */
+/* dpi_private_read: all of a file, or an errno that says why not; dpi_grow, dpi_private_grow. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/mem.h"
+#include "dpinfer/memory.h"
 #include "tests/support/support.h"
 
 enum { BYTES = 300001 }; /* more than the first room, no power of two */
@@ -85,6 +87,38 @@ TEST(test_failures) {
         fail_allocation(n);
         fails(fd, SIZE_MAX, ENOMEM);
         fail_allocation(0);
+    }
+}
+
+static void grow_to(bool is_private, uint64_t **array, size_t *capacity, size_t n, bool works) {
+    const size_t before = *capacity;
+    const bool done = is_private ? dpi_private_grow(array, capacity, n, sizeof **array)
+                                 : dpi_grow(array, capacity, n, sizeof **array);
+    assert_true(done == works);
+    assert_true(works ? *capacity >= n : *capacity == before);
+}
+
+/* What is in the array stays, also after a failure; a size that overflows is one. */
+TEST(test_grow) {
+    for (int is_private = 0; is_private < 2; is_private++) {
+        uint64_t *array = NULL;
+        size_t capacity = 0;
+        for (size_t n = 1; n <= 1000; n++) {
+            grow_to(is_private, &array, &capacity, n, true);
+            array[n - 1] = n;
+        }
+        fail_allocation(1);
+        grow_to(is_private, &array, &capacity, capacity, true); /* asks for nothing */
+        grow_to(is_private, &array, &capacity, capacity + 1, false);
+        fail_allocation(0);
+        grow_to(is_private, &array, &capacity, SIZE_MAX / 2, false);
+        grow_to(is_private, &array, &capacity, SIZE_MAX / 16 + 1, false);
+        for (size_t n = 1; n <= 1000; n++)
+            assert_int_equal(array[n - 1], n);
+        if (is_private)
+            dpi_private_free(array);
+        else
+            free(array);
     }
 }
 

@@ -1,6 +1,7 @@
 /* A classifier of texts. The oracle: what separates is known, and liblinear's own programs read the
  * same rows (liblinear-train, where it is installed). */
 #include "eval/classify.h"
+#include "eval/rows.h"
 
 #include "tests/eval/eval_support.h"
 
@@ -21,6 +22,26 @@ TEST(test_known) {
     assert_near(a.majority, 1.0 / 3);
     assert_int_equal(a.n_labels, 3);
     assert_int_equal(a.n_test, N_CLEAR);
+}
+
+/* The rows of texts as liblinear's own program reads them: "label index:value ...", labels from 1
+ * in the order of their names. */
+static void write_rows(const eval_texts *train, const eval_texts *texts, const char *name) {
+    eval_vocabulary v;
+    eval_rows r = {0};
+    FILE *f = fopen(path_in(dir, name), "w");
+    assert_non_null(f);
+    assert_ok(eval_vocabulary_make(&v, train, ERR));
+    assert_ok(eval_rows_make(&v, texts, &r, ERR));
+    for (int32_t i = 0; i < r.n; i++) {
+        fprintf(f, "%g", r.label[i]);
+        for (const struct feature_node *node = r.at[i]; node->index > 0; node++)
+            fprintf(f, " %d:%.17g", node->index, node->value);
+        fputc('\n', f);
+    }
+    assert_int_equal(fclose(f), 0);
+    eval_rows_free(&r);
+    eval_vocabulary_free(&v);
 }
 
 /* The share that liblinear-predict prints. */
@@ -46,8 +67,8 @@ TEST(test_program) {
         skip();
     OWN_TEXTS train = make_clear(&seed, 1, -1);
     OWN_TEXTS test = make_clear(&seed, 1, -1);
-    assert_ok(eval_write_rows(&train, &train, path_in(dir, "train.svm"), ERR));
-    assert_ok(eval_write_rows(&train, &test, path_in(dir, "test.svm"), ERR));
+    write_rows(&train, &train, "train.svm");
+    write_rows(&train, &test, "test.svm");
     assert_ok(eval_classify(&train, &test, &a, NULL, ERR));
     assert_true(a.accuracy > .4 && a.accuracy < 1);
     assert_within(a.accuracy, accuracy_of_program(), 1e-4);
@@ -61,7 +82,7 @@ TEST(test_rows) {
     size_t n;
     OWN_TEXTS s =
         make_texts((const char *const[]){"x x y", "x"}, (const char *const[]){"a", "b"}, 2);
-    assert_ok(eval_write_rows(&s, &s, path_in(dir, "rows"), ERR));
+    write_rows(&s, &s, "rows");
     OWN_ARRAY(char) line = read_file(path_in(dir, "rows"), &n);
     assert_int_equal(sscanf(line, "1 %d:%lf %d:%lf", &index[0], &first, &index[1], &second), 4);
     assert_true(index[0] == 1 && index[1] == 2);

@@ -54,7 +54,7 @@ TEST(test_forms) {
         for (int wanted = 0; wanted < 2; wanted++)
             for (const char *const *t = wanted ? cases[k].one : cases[k].none; *t; t++)
                 if (count(*t, cases[k].kind) != wanted)
-                    fail_msg("'%s': %s: found %d, expected %d", *t, eval_pii_name(cases[k].kind),
+                    fail_msg("'%s': kind %d: found %d, expected %d", *t, (int)cases[k].kind,
                              (int)count(*t, cases[k].kind), wanted);
 }
 

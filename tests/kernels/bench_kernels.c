@@ -152,7 +152,7 @@ static int print_row(bench *b, const family_kernel *f, const dpi_kernels *k, int
             (int32_t)(STREAM_BYTES / row_bytes / b->n_threads) / DPI_PANEL_ROWS * DPI_PANEL_ROWS;
     double seconds = seconds_of(f, k, rows, n_out, b->n_threads);
     if (seconds <= 0)
-        return cli_fail(CLI_FAILED, "out of memory for %s", f->name);
+        return cli_no_memory("%s", f->name);
     double ops = f->is_product ? 2.0 * rows * N_IN * n_out : f->ops;
     double bytes = f->is_product ? row_bytes * n_out : f->bytes;
     ops *= b->n_threads / seconds;
