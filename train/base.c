@@ -9,6 +9,18 @@
 #include "train/lora.h"
 #include "train/tensors.h"
 
+/* The first layer of a kind; n_layer: there is none. */
+static int32_t first_of(const dpi_config *c, int32_t kind) {
+    int32_t l = 0;
+    while (l < c->n_layer && c->kind[l] != kind)
+        l++;
+    return l;
+}
+
+static int32_t n_matrices(const dpi_model *m, int32_t layer) {
+    return m->config.arch->layers[m->config.kind[layer]].n_matrices;
+}
+
 static dpi_status check(const dpi_model *m, int32_t context, dpi_error *err) {
     if (m->vocab_only)
         return dpi_fail(err, DPI_STATUS_ARG, "the model was opened without its weights");
@@ -18,18 +30,21 @@ static dpi_status check(const dpi_model *m, int32_t context, dpi_error *err) {
                         "training: the base model is of architecture '%s', whose layers have a "
                         "tensor that training does not know, %s",
                         m->config.arch->name, unknown->name);
-    for (int32_t l = 1; l < m->config.n_layer; l++)
-        if (memcmp(&m->config.shapes[l], &m->config.shapes[0], sizeof *m->config.shapes) != 0)
+    for (int32_t l = 1; l < m->config.n_layer; l++) {
+        const int32_t first = first_of(&m->config, m->config.kind[l]);
+        if (memcmp(&m->config.shapes[l], &m->config.shapes[first], sizeof(dpi_shape)) != 0)
             return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                             "training: layer %d of the base model has another number of heads, or "
-                            "another width, than layer 0: allowed is one for all", (int)l);
+                            "another width, than layer %d: allowed is one for all", (int)l,
+                            (int)first);
+    }
     return dpi_check_range("context", context, 1, m->config.n_ctx_max, err);
 }
 
 static void read_biases(const dpi_model *m, int64_t layer_size, float *to) {
     for (int32_t l = 0; l < m->config.n_layer; l++, to += layer_size) {
         float *at = to;
-        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
+        for (int32_t i = 0; i < n_matrices(m, l); i++) {
             const dpi_matrix *w = dpi_layer_matrix(m, l, i);
             if (w->bias)
                 memcpy(at, w->bias, (size_t)w->n_out * sizeof *at);
@@ -53,7 +68,8 @@ static dpi_status make_tables(const dpi_model *m, int32_t context, dpi_graph_sha
         s->magnitudes[r] = dpi_model_frequencies(m, (dpi_rotation)r, context,
                                                  tables->frequencies + (size_t)r * half);
     for (int32_t l = 0; l < s->n_layer; l++)
-        tables->layers[l] = (dpi_graph_layer){m->layers[l].window, m->layers[l].rotation};
+        tables->layers[l] = (dpi_graph_layer){m->layers[l].window, m->layers[l].rotation,
+                                              (dpi_layer_kind)m->config.kind[l]};
     if (biased)
         read_biases(m, n_biases, tables->biases);
     s->frequencies = tables->frequencies, s->layers = tables->layers, s->biases = tables->biases;
@@ -69,6 +85,7 @@ dpi_status dpi_base_shape(const dpi_model *m, int32_t context, dpi_base_tables *
                           dpi_graph_shape *shape, dpi_error *err) {
     const dpi_config *c = &m->config;
     DPI_TRY(check(m, context, err));
+    const int32_t delta = first_of(c, DPI_LAYER_DELTA);
     *shape = (dpi_graph_shape){.arch = c->arch,
                                .n_layer = c->n_layer,
                                .dim = c->n_embd,
@@ -92,6 +109,8 @@ dpi_status dpi_base_shape(const dpi_model *m, int32_t context, dpi_base_tables *
                                .temperature_scale = (float)c->temperature_scale,
                                .n_ctx_original = c->n_ctx_original,
                                .output_bias = m->output.bias};
+    if (delta < c->n_layer)
+        shape->delta = c->shapes[delta].delta;
     return make_tables(m, context, shape, tables, err);
 }
 
@@ -104,7 +123,7 @@ dpi_status dpi_base_check_floats(const dpi_model *m, dpi_error *err) {
     const dpi_matrix *bad = is_float(&m->embedding) ? NULL : &m->embedding;
     bad = is_float(&m->output) ? bad : &m->output;
     for (int32_t l = 0; l < m->config.n_layer; l++)
-        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++)
+        for (int32_t i = 0; i < n_matrices(m, l); i++)
             bad = is_float(dpi_layer_matrix(m, l, i)) ? bad : dpi_layer_matrix(m, l, i);
     if (!bad)
         return DPI_STATUS_OK;
@@ -128,22 +147,27 @@ static void read_rows(const void *model, int32_t layer, int32_t matrix, int64_t 
 
 dpi_graph_base dpi_base_of(const dpi_model *m) { return (dpi_graph_base){read_rows, m}; }
 
-static const float *layer_vector(const dpi_model *m, int32_t layer, const dpi_arch_tensor *t) {
-    const float *vector;
-    memcpy(&vector, (const unsigned char *)&m->layers[layer] + t->at, sizeof vector);
-    return vector;
+static const float *layer_array(const dpi_model *m, int32_t layer, const dpi_arch_tensor *t) {
+    const float *array;
+    memcpy(&array, (const unsigned char *)&m->layers[layer] + t->at, sizeof array);
+    return array;
 }
 
 void dpi_base_norms(const dpi_model *m, const dpi_graph_shape *s, float *params) {
     dpi_graph_layout at;
     dpi_graph_layout_of(s, &at);
     memcpy(params + at.output_norm, m->output_norm, (size_t)s->dim * sizeof *params);
-    for (int32_t i = 0; i < dpi_train_table(s->arch)->n_tensors; i++) {
-        const dpi_arch_tensor *norm = &dpi_train_table(s->arch)->tensors[i];
-        const dpi_train_tensor t = dpi_train_layer_tensor(s, norm);
-        for (int32_t l = 0; !norm->n_out && l < s->n_layer; l++)
-            memcpy(params + at.layers + l * at.layer_size + t.offset, layer_vector(m, l, norm),
-                   (size_t)t.n_in * sizeof *params);
+    for (int32_t l = 0; l < s->n_layer; l++) {
+        const dpi_layer_kind kind = dpi_graph_kind(s->layers, l);
+        const dpi_arch_table *table = &s->arch->layers[kind];
+        float *layer = params + dpi_graph_layer_at(s, &at, l);
+        for (const dpi_arch_tensor *a = table->tensors; a < table->tensors + table->n_tensors;
+             a++) {
+            const dpi_train_tensor t = dpi_train_layer_tensor(s, kind, a);
+            if (a->is_array)
+                memcpy(layer + t.offset, layer_array(m, l, a),
+                       (size_t)dpi_train_tensor_size(&t) * sizeof *params);
+        }
     }
 }
 
@@ -157,7 +181,8 @@ void dpi_base_read(const dpi_model *m, const dpi_graph_shape *s, float *params) 
     if (!s->tied)
         read_rows(m, 0, DPI_GRAPH_OUTPUT, 0, s->n_vocab, params + at.output);
     for (int32_t l = 0; l < s->n_layer; l++)
-        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++)
-            read_rows(m, l, i, 0, places.matrix[i].n_out,
-                      params + at.layers + l * at.layer_size + places.matrix[i].weights);
+        for (int32_t i = 0; i < n_matrices(m, l); i++) {
+            const dpi_lora_matrix *w = &places.matrix[dpi_graph_kind(s->layers, l)][i];
+            read_rows(m, l, i, 0, w->n_out, params + dpi_graph_layer_at(s, &at, l) + w->weights);
+        }
 }

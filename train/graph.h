@@ -10,9 +10,9 @@
  * gradients belong: a row that holds one example gives that example's gradient, to be clipped
  * before it is added.
  *
- * The arithmetic is written once (ops.h, attention.h, work.h, graph_tmpl.h), in the type `real`,
- * and compiled as graph_*.c: f32 for each instruction set, and f64, in which finite differences
- * are checked.
+ * The arithmetic is written once (ops.h, attention.h, delta.h, work.h, products.h, graph_tmpl.h),
+ * in the type `real`, and compiled as graph_*.c: f32 for each instruction set, and f64, in which
+ * finite differences are checked.
  */
 #ifndef DPI_TRAIN_GRAPH_H
 #define DPI_TRAIN_GRAPH_H
@@ -35,18 +35,26 @@ typedef struct dpi_graph_base {
     const void *model;
 } dpi_graph_base;
 
-enum { DPI_GRAPH_EMBEDDING = 7, DPI_GRAPH_OUTPUT = 8 }; /* behind the matrices of a layer */
-
-/* The tensors of a layer: those with attention are trained. */
-static inline const dpi_arch_table *dpi_train_table(const dpi_arch *arch) {
-    return &arch->layers[DPI_LAYER_ATTENTION];
-}
+enum {
+    DPI_GRAPH_MATRICES = 8, /* the most that a layer has */
+    DPI_GRAPH_EMBEDDING = DPI_GRAPH_MATRICES,
+    DPI_GRAPH_OUTPUT
+};
 
 /* What a layer has of its own. */
 typedef struct dpi_graph_layer {
     int32_t window; /* a position sees so many, its own included; 0: all before it */
     dpi_rotation rotation;
+    dpi_layer_kind kind;
 } dpi_graph_layer;
+
+/* layers NULL: all of them have attention. */
+static inline dpi_layer_kind dpi_graph_kind(const dpi_graph_layer *layers, int32_t layer) {
+    return layers ? layers[layer].kind : DPI_LAYER_ATTENTION;
+}
+/* The sum of the sizes of the layers before this one; sizes are those of each kind. */
+int64_t dpi_graph_before(const dpi_graph_layer *layers, int32_t layer,
+                         const int64_t sizes[DPI_LAYER_KINDS]);
 
 typedef struct dpi_graph_shape {
     const dpi_arch *arch; /* the tensors of a layer, the gate, the pairs that turn together */
@@ -60,7 +68,9 @@ typedef struct dpi_graph_shape {
     const double *frequencies; /* [n_rotations, n_rot / 2] radians per position; NULL: of rope_base.
                                   Not owned */
     double magnitudes[DPI_ROTATIONS]; /* of rotated queries and keys; 0: 1 */
-    const dpi_graph_layer *layers; /* [n_layer]; NULL: no windows, and one rotation. Not owned */
+    const dpi_graph_layer *layers; /* [n_layer]; NULL: attention, without windows, and one rotation.
+                                      Not owned */
+    dpi_delta_shape delta;         /* of layers that are delta nets */
     float embedding_scale, residual_scale, logit_scale; /* 0: 1 */
     float attention_scale;                              /* 0: 1 / sqrt(head_dim) */
     float attention_cap, final_cap;                     /* 0: none */
@@ -85,10 +95,10 @@ typedef struct dpi_graph_widths {
 
 dpi_graph_widths dpi_graph_widths_of(const dpi_graph_shape *shape);
 
-/* The weights of a norm, in a layer from its beginning. */
+/* The weights of a norm or of another array, in a layer from its beginning. */
 typedef struct dpi_graph_norm {
     int64_t at;
-    int32_t n; /* 0: the architecture has none there */
+    int32_t n; /* 0: layers of this kind have none there */
 } dpi_graph_norm;
 
 /* Offsets into the flat array of parameters, in reals; with a base those of norms alone. Matrices
@@ -99,12 +109,17 @@ typedef struct dpi_graph_layout {
     int64_t output;      /* [n_vocab, dim]; the embedding if tied */
     int64_t output_norm; /* [dim] */
     int64_t layers;      /* the first layer */
-    int64_t layer_size;  /* from one layer to the next */
-    /* In a layer, from its beginning: */
-    dpi_graph_norm attn_norm;      /* [dim] before attention */
-    int64_t wqkv;                  /* [qkv, dim]: q, k, v */
+    int64_t sizes[DPI_LAYER_KINDS]; /* of a layer of each kind */
+    /* In a layer of one kind, from its beginning: */
+    dpi_layer_kind kind;
+    dpi_graph_norm attn_norm;      /* [dim] before attention, or before the delta net */
+    int64_t wqkv;                  /* [n_mixed, dim]: q, with gates if the architecture gates
+                                      queries, k, v; of a delta net keys, z, beta, decay */
+    int32_t n_mixed;               /* rows of these */
     dpi_graph_norm q_norm, k_norm; /* [head] of each head, or of all of them as one vector */
-    int64_t wo;                    /* [dim, att] */
+    dpi_graph_norm filter, rate, decay_bias, value_norm; /* of a delta net (delta.h) */
+    int64_t wo;                    /* [dim, n_mix] */
+    int32_t n_mix;                 /* numbers that it reads: of attention, or of a delta net */
     dpi_graph_norm post_attn_norm; /* [dim] of what attention adds */
     dpi_graph_norm ffn_norm;       /* [dim] before the feed-forward */
     int64_t w_gate_up;             /* [2 ffn, dim]: gate, up */
@@ -113,10 +128,17 @@ typedef struct dpi_graph_layout {
     int64_t n_params;
 } dpi_graph_layout;
 
+/* With the places in a layer that has attention; or in one of a kind. */
 void dpi_graph_layout_of(const dpi_graph_shape *shape, dpi_graph_layout *layout);
+void dpi_graph_layout_of_kind(const dpi_graph_shape *shape, dpi_layer_kind kind,
+                              dpi_graph_layout *layout);
+/* Where a layer begins. */
+int64_t dpi_graph_layer_at(const dpi_graph_shape *shape, const dpi_graph_layout *layout,
+                           int32_t layer);
 /* A tensor of a layer that the graph has no place for; NULL: it has all of the architecture. */
 const dpi_arch_tensor *dpi_graph_unknown(const dpi_arch *arch);
-/* Numbers of a layer's biases: as many as its matrices have rows, in their order (lora.h). */
+/* Numbers of a layer's biases: as many as its matrices have rows, in their order (lora.h); of the
+ * kind that has the most. */
 int64_t dpi_graph_bias_size(const dpi_graph_shape *shape);
 
 /* Examples packed one after the other. Attention does not cross them, and positions start at 0 in

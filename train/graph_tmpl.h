@@ -1,15 +1,14 @@
 /* graph_tmpl.h - the graph and its gradient in the type `real`; a template: graph_*.c include
  * it with GRAPH_NAME, the dpi_graph to define. Internal. */
-#include <stdbool.h>
-
-#include "train/work.h"
+#include "train/products.h"
 
 /* ---- Work space ------------------------------------------------------------------------------ */
 
 static work map(const dpi_graph_shape *s, void *base) {
-    dpi_graph_layout at;
-    dpi_graph_layout_of(s, &at);
-    return work_map(s, &at, base);
+    dpi_graph_layout kinds[DPI_LAYER_KINDS];
+    for (int32_t kind = 0; kind < DPI_LAYER_KINDS; kind++)
+        dpi_graph_layout_of_kind(s, (dpi_layer_kind)kind, &kinds[kind]);
+    return work_map(s, kinds, base);
 }
 
 static size_t work_size(const dpi_graph_shape *shape) { return map(shape, NULL).size; }
@@ -31,117 +30,7 @@ static void work_init(const dpi_graph_shape *shape, void *base) {
     }
 }
 
-/* ---- A pass ---------------------------------------------------------------------------------- */
-
-/* Everything a pass is about. */
-typedef struct pass {
-    const dpi_graph_shape *s;
-    dpi_graph_layout at;
-    const dpi_row *row;
-    const real *params;
-    real *gradient; /* of the parameters, or of shape->lora; NULL: forward only */
-    const real *adapters; /* [lora->n_params]; NULL: the weights are trained */
-    work w;
-} pass;
-
-static activations activations_of(const pass *p, int32_t layer) {
-    activations a;
-    map_layer(p->s, &p->at, p->w.layers + layer * p->w.layer_size, &a);
-    return a;
-}
-
-static int64_t offset_of(const pass *p, int32_t layer) {
-    return p->at.layers + layer * p->at.layer_size;
-}
-
-static dpi_graph_layer layer_of(const pass *p, int32_t layer) {
-    return p->s->layers ? p->s->layers[layer] : (dpi_graph_layer){0};
-}
-
-/* Numbers of the residual stream. */
-static int64_t stream_size(const pass *p) { return (int64_t)p->row->n * p->s->dim; }
-
-/* ---- Products with weights ------------------------------------------------------------------- */
-
-/* Matrices whose input is the same: `n` of lora.h from `first` on, whose outputs stand side by
- * side. So do their weights, from `at` on, and their biases, from `bias` in those of the layer. */
-typedef struct matrices {
-    int32_t layer, first, n, n_in, n_out; /* n_out: of all of them */
-    int64_t at, bias;
-} matrices;
-
-static matrices matrices_of(const pass *p, int32_t layer, int32_t first) {
-    const dpi_graph_shape *s = p->s;
-    const dpi_graph_layout *at = &p->at;
-    const int64_t offset = offset_of(p, layer);
-    const int32_t dim = s->dim, ffn = s->ffn, qkv = qkv_of(s);
-    switch (first) {
-    case DPI_LORA_Q: return (matrices){layer, first, 3, dim, qkv, offset + at->wqkv, 0};
-    case DPI_LORA_O: return (matrices){layer, first, 1, att_of(s), dim, offset + at->wo, qkv};
-    case DPI_LORA_GATE:
-        return (matrices){layer, first, 2, dim, 2 * ffn, offset + at->w_gate_up, qkv + dim};
-    case DPI_LORA_DOWN:
-        return (matrices){layer, first, 1, ffn, dim, offset + at->w_down, qkv + dim + 2 * ffn};
-    default: return (matrices){0, DPI_GRAPH_OUTPUT, 1, dim, s->n_vocab, at->output, 0};
-    }
-}
-
-/* Weights [rows, n_in] whose outputs begin at `column`. */
-typedef struct tile {
-    const real *weights;
-    int32_t column, rows;
-} tile;
-
-/* The first tile, or with `t` filled in the next; false: there is none. Without a base all of the
- * matrices are one. */
-static bool next_tile(const pass *p, const matrices *m, tile *t) {
-    const dpi_graph_base *base = p->s->base;
-    int32_t end = m->n_out, matrix = m->first, before = 0;
-    t->column += t->rows;
-    if (t->column == m->n_out)
-        return false;
-    for (int32_t i = 0; base && m->first < DPI_LORA_MATRICES && i < m->n; i++) {
-        end = before + (int32_t)p->s->lora->matrix[m->first + i].n_out;
-        matrix = m->first + i;
-        if (t->column < end)
-            break;
-        before = end;
-    }
-    const int32_t most = base ? (int32_t)(tile_reals(p->s) / m->n_in) : m->n_out;
-    t->rows = end - t->column < most ? end - t->column : most;
-    t->weights = base ? p->w.tile : p->params + m->at;
-    if (base)
-        base->rows(base->model, m->layer, matrix, t->column - before, t->rows,
-                   (float *)(void *)p->w.tile);
-    return true;
-}
-
-/* Of adapter a [rank, n_in], b [n_adapted, rank] of a layer: y [n, n_adapted] += s (x A^T) B^T. Its
- * rows are `stride` apart. */
-static void add_adapter(const pass *p, int32_t layer, const dpi_lora_matrix *m, real *y,
-                        int32_t stride, const real *x) {
-    const dpi_lora *lora = p->s->lora;
-    const real *of_layer = p->adapters + layer * lora->layer_size;
-    const int32_t n = p->row->n, rank = lora->rank, n_in = (int32_t)m->n_in;
-    GEMM(p->s->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, n, rank, n_in, 1, x, n_in,
-         of_layer + m->a, n_in, 0, p->w.low, rank);
-    GEMM(p->s->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, n, (int32_t)m->n_adapted, rank,
-         (real)lora->scale, p->w.low, rank, of_layer + m->b, rank, 1, y, stride);
-}
-
-/* The matrices of a layer with their adapters and biases: y [n, n_out], plus y if `add`. */
-static void linear(const pass *p, int32_t layer, int32_t first, real *y, const real *x, int add) {
-    const matrices m = matrices_of(p, layer, first);
-    for (tile t = {0}; next_tile(p, &m, &t);)
-        op_linear(p->s->blas, y + t.column, m.n_out, x, t.weights, p->row->n, m.n_in, t.rows, add);
-    const dpi_lora_matrix *a = p->adapters ? &p->s->lora->matrix[first] : NULL;
-    for (int32_t column = 0; a && column < m.n_out; column += (int32_t)a++->n_out)
-        if (a->a >= 0)
-            add_adapter(p, layer, a, y + column, m.n_out, x);
-    if (p->s->biases)
-        op_add_bias(y, p->s->biases + layer * dpi_graph_bias_size(p->s) + m.bias, p->row->n,
-                    m.n_out);
-}
+/* ---- The embedding --------------------------------------------------------------------------- */
 
 /* x = embedding_scale times the rows of the embedding. */
 static void embed(const pass *p, real *x) {
@@ -243,16 +132,55 @@ static void output(const pass *p, int32_t layer, int32_t matrix, real *to, const
     op_add_scaled(to, x, norm.n ? to : y, norm.n ? 1 : scale_or_1(p->s->residual_scale), n);
 }
 
+/* Attention of n1, to `gated`. */
+static void attend(const pass *p, int32_t layer, const activations *a) {
+    const dpi_graph_widths w = dpi_graph_widths_of(p->s);
+    linear(p, layer, DPI_LORA_Q, has_gates(p->s) ? p->w.mixed : a->qkv, a->n1, 0);
+    if (has_gates(p->s))
+        op_split_gates(a->qkv, a->gates, p->w.mixed, p->row->n, w.q, w.head, w.qkv);
+    norm_qk(p, layer, a);
+    rope_qk(p, layer, a->qkv, 1);
+    attention_forward(p, layer, a);
+    if (has_gates(p->s))
+        op_gate(a->gated, a->att, a->gates, p->row->n * (int64_t)w.q);
+}
+
+/* A delta net, of what the products of n1 gave. */
+static delta_net delta_of(const pass *p, int32_t layer, const activations *a) {
+    const real *of_layer = p->params + offset_of(p, layer);
+    return (delta_net){.shape = p->s->delta,
+                       .eps = p->s->rms_eps,
+                       .filter = of_layer + p->at.filter.at,
+                       .rate = of_layer + p->at.rate.at,
+                       .decay_bias = of_layer + p->at.decay_bias.at,
+                       .value_norm = of_layer + p->at.value_norm.at,
+                       .begins = p->row->begins,
+                       .n_segments = p->row->n_segments,
+                       .in = a->qkv,
+                       .n_in = p->at.n_mixed,
+                       .u = a->u,
+                       .r_keys = a->r_keys,
+                       .gates = a->decay,
+                       .read = a->read,
+                       .r_read = a->r_read,
+                       .out = a->att,
+                       .states = p->w.states};
+}
+
 /* From a.x to `out`, the input of the next layer. */
-static void layer_forward(const pass *p, int32_t layer, real *out) {
+static void layer_forward(const pass *whole, int32_t layer, real *out) {
+    const pass of_layer = in_layer(whole, layer), *p = &of_layer;
     const dpi_graph_layout *at = &p->at;
     const activations a = activations_of(p, layer);
     input(p, layer, at->attn_norm, a.n1, a.r1, a.x);
-    linear(p, layer, DPI_LORA_Q, a.qkv, a.n1, 0);
-    norm_qk(p, layer, &a);
-    rope_qk(p, layer, a.qkv, 1);
-    attention_forward(p, layer, &a);
-    output(p, layer, DPI_LORA_O, a.middle, a.x, a.att, at->post_attn_norm, a.attended, a.r_att);
+    if (at->kind == DPI_LAYER_ATTENTION) {
+        attend(p, layer, &a);
+    } else {
+        linear(p, layer, DPI_LORA_Q, a.qkv, a.n1, 0);
+        const delta_net net = delta_of(p, layer, &a);
+        delta_net_forward(&net);
+    }
+    output(p, layer, DPI_LORA_O, a.middle, a.x, a.gated, at->post_attn_norm, a.attended, a.r_att);
     input(p, layer, at->ffn_norm, a.n2, a.r2, a.middle);
     linear(p, layer, DPI_LORA_GATE, a.gu, a.n2, 0);
     (p->s->arch->has_gelu ? op_geglu : op_swiglu)(a.h, a.gu, p->row->n, p->s->ffn);
@@ -260,9 +188,9 @@ static void layer_forward(const pass *p, int32_t layer, real *out) {
 }
 
 static void forward(const pass *p) {
-    embed(p, activations_of(p, 0).x);
+    embed(p, input_of(p, 0));
     for (int32_t l = 0; l < p->s->n_layer; l++)
-        layer_forward(p, l, l + 1 < p->s->n_layer ? activations_of(p, l + 1).x : p->w.x);
+        layer_forward(p, l, l + 1 < p->s->n_layer ? input_of(p, l + 1) : p->w.x);
 }
 
 /* ---- The head: norm, logits, loss ------------------------------------------------------------ */
@@ -344,47 +272,6 @@ static real *norm_gradient(const pass *p, int64_t offset) {
     return p->adapters ? p->w.unused : p->gradient + offset;
 }
 
-/* Of the adapter of matrix m: u = x A^T, du = s dy B, dB = s dy^T u, dA = du^T x, and
- * dx += du A. Rows of dy are `stride` apart. */
-static void adapter_backward(const pass *p, int32_t layer, const dpi_lora_matrix *m, real *dx,
-                             const real *dy, int32_t stride, const real *x) {
-    const dpi_blas *blas = p->s->blas;
-    const dpi_lora *lora = p->s->lora;
-    const real scale = (real)lora->scale, *of_layer = p->adapters + layer * lora->layer_size;
-    const int32_t n = p->row->n, rank = lora->rank, n_in = (int32_t)m->n_in;
-    const int32_t n_out = (int32_t)m->n_adapted;
-    real *gradient = p->gradient + layer * lora->layer_size;
-    real *u = p->w.low, *du = u + (int64_t)p->s->context * rank;
-    GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, n, rank, n_in, 1, x, n_in, of_layer + m->a,
-         n_in, 0, u, rank);
-    GEMM(blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, n_out, rank, n, scale, dy, stride, u, rank, 0,
-         gradient + m->b, rank);
-    GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, n, rank, n_out, scale, dy, stride, of_layer + m->b,
-         rank, 0, du, rank);
-    GEMM(blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, rank, n_in, n, 1, du, rank, x, n_in, 0,
-         gradient + m->a, n_in);
-    GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, n, n_in, rank, 1, du, rank, of_layer + m->a, n_in, 1,
-         dx, n_in);
-}
-
-/* The other way through the matrices: dx [n, n_in] from dy [n, n_out], and the gradient of their
- * weights or of their adapters. */
-static void linear_backward(const pass *p, int32_t layer, int32_t first, real *dx, const real *dy,
-                            const real *x) {
-    const matrices m = matrices_of(p, layer, first);
-    for (tile t = {0}; next_tile(p, &m, &t);)
-        op_linear_dx(p->s->blas, dx, dy + t.column, m.n_out, t.weights, p->row->n, m.n_in, t.rows,
-                     t.column > 0);
-    if (!p->adapters) {
-        op_linear_dw(p->s->blas, p->gradient + m.at, dy, x, p->row->n, m.n_in, m.n_out, 0);
-        return;
-    }
-    const dpi_lora_matrix *a = &p->s->lora->matrix[first];
-    for (int32_t column = 0; column < m.n_out; column += (int32_t)a++->n_out)
-        if (a->a >= 0)
-            adapter_backward(p, layer, a, dx, dy + column, m.n_out, x);
-}
-
 static void attention_backward(const pass *p, int32_t layer, const activations *a,
                                const real *datt) {
     const dpi_graph_shape *s = p->s;
@@ -447,8 +334,39 @@ static const real *output_backward(const pass *p, int32_t layer, dpi_graph_norm 
     return p->w.added;
 }
 
+/* w.dn: from the gradient by what attention gave to that by n1; the same of a delta net. */
+static void attend_backward(const pass *p, int32_t layer, const activations *a) {
+    const dpi_graph_widths w = dpi_graph_widths_of(p->s);
+    const bool gated = has_gates(p->s);
+    if (gated)
+        op_gate_grad(p->w.dn, a->gates, a->att, p->row->n * (int64_t)w.q);
+    attention_backward(p, layer, a, p->w.dn);
+    rope_qk(p, layer, p->w.dqkv, -1);
+    norm_qk_backward(p, layer, a);
+    if (gated)
+        op_join_gates(p->w.mixed, p->w.dqkv, a->gates, p->row->n, w.q, w.head, w.qkv);
+    linear_backward(p, layer, DPI_LORA_Q, p->w.dn, gated ? p->w.mixed : p->w.dqkv, a->n1);
+}
+
+static void net_backward(const pass *p, int32_t layer, const activations *a) {
+    const int64_t offset = offset_of(p, layer);
+    const delta_net net = delta_of(p, layer, a);
+    const delta_gradient d = {.filter = norm_gradient(p, offset + p->at.filter.at),
+                              .rate = norm_gradient(p, offset + p->at.rate.at),
+                              .decay_bias = norm_gradient(p, offset + p->at.decay_bias.at),
+                              .value_norm = norm_gradient(p, offset + p->at.value_norm.at),
+                              .out = p->w.dn,
+                              .in = p->w.dqkv,
+                              .u = p->w.du,
+                              .gates = p->w.ddecay,
+                              .row = p->w.row};
+    delta_net_backward(&net, &d);
+    linear_backward(p, layer, DPI_LORA_Q, p->w.dn, p->w.dqkv, a->n1);
+}
+
 /* w.dx: from the gradient of the layer's output to that of its input. */
-static void layer_backward(const pass *p, int32_t layer) {
+static void layer_backward(const pass *whole, int32_t layer) {
+    const pass of_layer = in_layer(whole, layer), *p = &of_layer;
     const dpi_graph_layout *at = &p->at;
     const activations a = activations_of(p, layer);
     const real *added = output_backward(p, layer, at->post_ffn_norm, a.fed, a.r_ffn);
@@ -457,27 +375,31 @@ static void layer_backward(const pass *p, int32_t layer) {
     linear_backward(p, layer, DPI_LORA_GATE, p->w.dn, a.gu, a.n2);
     input_backward(p, layer, at->ffn_norm, a.middle, a.r2);
     added = output_backward(p, layer, at->post_attn_norm, a.attended, a.r_att);
-    linear_backward(p, layer, DPI_LORA_O, p->w.dn, added, a.att);
-    attention_backward(p, layer, &a, p->w.dn);
-    rope_qk(p, layer, p->w.dqkv, -1);
-    norm_qk_backward(p, layer, &a);
-    linear_backward(p, layer, DPI_LORA_Q, p->w.dn, p->w.dqkv, a.n1);
+    linear_backward(p, layer, DPI_LORA_O, p->w.dn, added, a.gated);
+    (at->kind == DPI_LAYER_DELTA ? net_backward : attend_backward)(p, layer, &a);
     input_backward(p, layer, at->attn_norm, a.x, a.r1);
+}
+
+static void clear_layer(const pass *whole, int32_t layer) {
+    const pass p = in_layer(whole, layer);
+    const dpi_graph_layout *at = &p.at;
+    const dpi_graph_norm norms[] = {
+        at->attn_norm, at->q_norm, at->k_norm,     at->post_attn_norm, at->ffn_norm,
+        at->filter,    at->rate,   at->decay_bias, at->value_norm,     at->post_ffn_norm};
+    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
+        memset(p.gradient + offset_of(&p, layer) + norms[i].at, 0,
+               (size_t)norms[i].n * sizeof(real));
 }
 
 /* What the operators add to instead of writing begins at zero. */
 static void clear_gradient(const pass *p) {
     const dpi_graph_layout *at = &p->at;
-    const dpi_graph_norm norms[] = {at->attn_norm, at->q_norm,   at->k_norm,
-                                    at->post_attn_norm, at->ffn_norm, at->post_ffn_norm};
     size_t dim = (size_t)p->s->dim, table = dim * (size_t)p->s->n_vocab * sizeof(real);
     memset(p->gradient + at->embedding, 0, table);
     memset(p->gradient + at->output, 0, table);
     memset(p->gradient + at->output_norm, 0, dim * sizeof(real));
     for (int32_t l = 0; l < p->s->n_layer; l++)
-        for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
-            memset(p->gradient + offset_of(p, l) + norms[i].at, 0,
-                   (size_t)norms[i].n * sizeof(real));
+        clear_layer(p, l);
 }
 
 /* dnorm [n, dim], of the gathered rows, to w.dx, of all rows, through the last norm. */
@@ -498,7 +420,7 @@ static pass begin_pass(const dpi_graph_shape *s, const void *params, const dpi_r
                        void *gradient, void *base) {
     pass p = {.s = s, .row = row, .params = params, .gradient = gradient};
     dpi_graph_layout_of(s, &p.at);
-    p.w = work_map(s, &p.at, base);
+    p.w = map(s, base);
     p.adapters = s->lora ? p.params + p.at.n_params : NULL;
     forward(&p);
     op_rmsnorm(p.w.norm, p.w.r, p.w.x, p.params + p.at.output_norm, row->n, s->dim, s->rms_eps);

@@ -9,9 +9,10 @@
 
 dpi_status dpi_lora_check_targets(const dpi_arch *arch, uint32_t targets, dpi_error *err) {
     DPI_TRY(dpi_check_range("targets", targets, 1, DPI_LORA_ALL, err));
+    const dpi_arch_table *table = &arch->layers[DPI_LAYER_ATTENTION];
     for (int32_t i = 0, n; i < DPI_LORA_MATRICES; i += n) {
-        const dpi_arch_tensor *t = dpi_arch_matrix(dpi_train_table(arch), i);
-        n = dpi_arch_parts(dpi_train_table(arch), t);
+        const dpi_arch_tensor *t = dpi_arch_matrix(table, i);
+        n = dpi_arch_parts(table, t);
         const uint32_t all = (1u << n) - 1, found = targets >> i & all;
         if (found != 0 && found != all)
             return dpi_fail(err, DPI_STATUS_ARG,
@@ -21,33 +22,52 @@ dpi_status dpi_lora_check_targets(const dpi_arch *arch, uint32_t targets, dpi_er
     return DPI_STATUS_OK;
 }
 
+/* Whether a matrix has an adapter. */
+static bool is_target(dpi_layer_kind kind, int32_t matrix, uint32_t targets) {
+    enum { IN = 1 << DPI_LORA_Q | 1 << DPI_LORA_K | 1 << DPI_LORA_V, N_IN = 4 };
+    if (kind == DPI_LAYER_ATTENTION)
+        return targets >> matrix & 1;
+    return matrix < N_IN ? (targets & IN) != 0 : targets >> (matrix - N_IN + DPI_LORA_O) & 1;
+}
+
+/* The adapters of layers of a kind. */
+static void place_kind(const dpi_graph_shape *s, dpi_layer_kind kind, uint32_t targets,
+                       dpi_lora *lora) {
+    const dpi_arch_table *table = &s->arch->layers[kind];
+    int32_t n_behind = 0; /* matrices that have the adapter of one before them */
+    for (int32_t i = 0; i < table->n_matrices; i++) {
+        dpi_lora_matrix *m = &lora->matrix[kind][i];
+        const dpi_arch_tensor *tensor = dpi_arch_matrix(table, i);
+        const dpi_train_tensor t = dpi_train_layer_tensor(s, kind, tensor);
+        *m = (dpi_lora_matrix){t.offset, t.n_in, t.n_rows, 0, -1, -1};
+        if (n_behind-- > 0 || !is_target(kind, i, targets))
+            continue;
+        n_behind = dpi_arch_parts(table, tensor) - 1;
+        m->n_adapted = dpi_train_file_tensor(s, kind, tensor).n_rows;
+        m->a = lora->sizes[kind];
+        m->b = m->a + lora->rank * m->n_in;
+        lora->sizes[kind] = m->b + lora->rank * m->n_adapted;
+    }
+}
+
 void dpi_lora_of(const dpi_graph_shape *s, int32_t rank, float alpha, uint32_t targets,
                  dpi_lora *lora) {
-    *lora = (dpi_lora){.arch = s->arch, .rank = rank, .scale = alpha / (float)rank};
-    int32_t n_behind = 0; /* matrices that have the adapter of one before them */
-    for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-        dpi_lora_matrix *m = &lora->matrix[i];
-        const dpi_arch_tensor *tensor = dpi_arch_matrix(dpi_train_table(s->arch), i);
-        const dpi_train_tensor t = dpi_train_layer_tensor(s, tensor);
-        *m = (dpi_lora_matrix){t.offset, t.n_in, t.n_rows, 0, -1, -1};
-        if (n_behind-- > 0 || !(targets >> i & 1))
-            continue;
-        n_behind = dpi_arch_parts(dpi_train_table(s->arch), tensor) - 1;
-        m->n_adapted = dpi_train_file_tensor(s, tensor).n_rows;
-        m->a = lora->layer_size;
-        m->b = m->a + rank * m->n_in;
-        lora->layer_size = m->b + rank * m->n_adapted;
-    }
-    lora->n_params = lora->layer_size * s->n_layer;
+    *lora = (dpi_lora){.arch = s->arch, .rank = rank, .scale = alpha / (float)rank,
+                       .layers = s->layers};
+    for (int32_t kind = 0; kind < DPI_LAYER_KINDS; kind++)
+        place_kind(s, (dpi_layer_kind)kind, targets, lora);
+    lora->n_params = dpi_lora_at(lora, s->n_layer);
 }
 
 void dpi_lora_init(const dpi_lora *lora, int32_t n_layer, uint64_t seed, float *adapters) {
     memset(adapters, 0, (size_t)lora->n_params * sizeof *adapters);
-    for (int32_t l = 0; l < n_layer; l++)
-        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-            const dpi_lora_matrix *m = &lora->matrix[i];
-            float *a = adapters + l * lora->layer_size + m->a;
+    for (int32_t l = 0; l < n_layer; l++) {
+        const dpi_layer_kind kind = dpi_graph_kind(lora->layers, l);
+        for (int32_t i = 0; i < lora->arch->layers[kind].n_matrices; i++) {
+            const dpi_lora_matrix *m = &lora->matrix[kind][i];
+            float *a = adapters + dpi_lora_at(lora, l) + m->a;
             for (int64_t j = 0; m->a >= 0 && j < lora->rank * m->n_in; j++)
                 a[j] = (float)(dpi_train_random_normal(&seed) / sqrt((double)m->n_in));
         }
+    }
 }

@@ -9,7 +9,9 @@
 #include "dpinfer/status.h"
 #include "train/graph.h"
 
-/* The matrices of a layer, in the order of graph.h; bit i of `targets` is matrix i. */
+/* The matrices of a layer with attention, in the order of graph.h; bit i of `targets` is matrix i.
+ * Those of a delta net have the order of their table (engine/arch/qwen35.c): the four that read its
+ * input have adapters where q, k or v is a target, w_values where o is one. */
 enum {
     DPI_LORA_Q = 0,
     DPI_LORA_K = 1,
@@ -35,10 +37,16 @@ struct dpi_lora {
     const dpi_arch *arch;
     int32_t rank;
     float scale; /* alpha / rank */
-    dpi_lora_matrix matrix[DPI_LORA_MATRICES];
-    int64_t layer_size; /* from one layer's adapters to those of the next */
-    int64_t n_params;   /* of all layers */
+    const dpi_graph_layer *layers; /* as in the shape; not owned */
+    dpi_lora_matrix matrix[DPI_LAYER_KINDS][DPI_GRAPH_MATRICES];
+    int64_t sizes[DPI_LAYER_KINDS]; /* of the adapters of a layer */
+    int64_t n_params;               /* of all layers */
 };
+
+/* Where the adapters of a layer begin. */
+static inline int64_t dpi_lora_at(const dpi_lora *lora, int32_t layer) {
+    return dpi_graph_before(lora->layers, layer, lora->sizes);
+}
 
 /* Whether `targets` are in 1..DPI_LORA_ALL, and have all matrices of a tensor of the file or none.
  * Errors: ARG. */

@@ -7,12 +7,14 @@
 void dpi_lora_visit(const dpi_lora *lora, int32_t n_layer, const float *adapters,
                     dpi_lora_visit_fn *visit, void *user) {
     char name[80];
-    for (int32_t l = 0; l < n_layer; l++)
-        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-            const dpi_lora_matrix *m = &lora->matrix[i];
+    for (int32_t l = 0; l < n_layer; l++) {
+        const dpi_layer_kind kind = dpi_graph_kind(lora->layers, l);
+        const dpi_arch_table *table = &lora->arch->layers[kind];
+        const float *layer = adapters + dpi_lora_at(lora, l);
+        for (int32_t i = 0; i < table->n_matrices; i++) {
+            const dpi_lora_matrix *m = &lora->matrix[kind][i];
             const dpi_tensor_name tensor =
-                dpi_arch_tensor_name(dpi_arch_matrix(dpi_train_table(lora->arch), i), l, "weight");
-            const float *layer = adapters + l * lora->layer_size;
+                dpi_arch_tensor_name(dpi_arch_matrix(table, i), l, "weight");
             if (m->a < 0)
                 continue;
             snprintf(name, sizeof name, "%s.lora_a", tensor.text);
@@ -20,6 +22,7 @@ void dpi_lora_visit(const dpi_lora *lora, int32_t n_layer, const float *adapters
             snprintf(name, sizeof name, "%s.lora_b", tensor.text);
             visit(user, name, lora->rank, m->n_adapted, layer + m->b);
         }
+    }
 }
 
 static void put_entry(void *user, const char *name, int64_t n_columns, int64_t n_rows,

@@ -11,13 +11,16 @@
 /* ---- Where they lie -------------------------------------------------------------------------- */
 
 /* Tensors of a layer lie one after the other; with a base matrices take no room (graph.h). */
-dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *s, const dpi_arch_tensor *wanted) {
+dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *s, dpi_layer_kind kind,
+                                        const dpi_arch_tensor *wanted) {
     const dpi_graph_widths w = dpi_graph_widths_of(s);
     const dpi_shape c = {.n_embd = s->dim, .n_ff = s->ffn, .n_head = s->n_head,
-                         .n_kv_head = s->n_kv_head, .head_dim = w.head, .head_dim_v = w.head_v};
+                         .n_kv_head = s->n_kv_head, .head_dim = w.head, .head_dim_v = w.head_v,
+                         .delta = s->delta};
+    const dpi_arch_tensor *first = s->arch->layers[kind].tensors;
     dpi_train_tensor t = {0};
-    for (const dpi_arch_tensor *a = dpi_train_table(s->arch)->tensors; a <= wanted; a++) {
-        if (!s->base || t.n_rows == 0)
+    for (const dpi_arch_tensor *a = first; a <= wanted; a++) {
+        if (a > first && (!s->base || a[-1].is_array))
             t.offset += dpi_train_tensor_size(&t);
         t.n_in = dpi_extent_of(&c, a->n_in);
         t.n_rows = a->n_out ? dpi_extent_of(&c, a->n_out) : 0;
@@ -25,37 +28,41 @@ dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *s, const dpi_arch
     return t;
 }
 
-dpi_train_tensor dpi_train_file_tensor(const dpi_graph_shape *s, const dpi_arch_tensor *first) {
-    dpi_train_tensor t = dpi_train_layer_tensor(s, first);
-    for (int32_t i = 1; i < dpi_arch_parts(dpi_train_table(s->arch), first); i++)
-        t.n_rows += dpi_train_layer_tensor(s, first + i).n_rows;
+dpi_train_tensor dpi_train_file_tensor(const dpi_graph_shape *s, dpi_layer_kind kind,
+                                       const dpi_arch_tensor *first) {
+    dpi_train_tensor t = dpi_train_layer_tensor(s, kind, first);
+    for (int32_t i = 1; i < dpi_arch_parts(&s->arch->layers[kind], first); i++)
+        t.n_rows += dpi_train_layer_tensor(s, kind, first + i).n_rows;
     return t;
+}
+
+static const dpi_arch_table *table_of(const dpi_graph_shape *s, int32_t layer) {
+    return &s->arch->layers[dpi_graph_kind(s->layers, layer)];
 }
 
 /* The entry with which the index-th tensor of a layer begins in the table; its end: there are
  * fewer. */
-static const dpi_arch_tensor *entry_of(const dpi_arch *arch, int32_t index) {
-    const dpi_arch_table *table = dpi_train_table(arch);
+static const dpi_arch_tensor *entry_of(const dpi_arch_table *table, int32_t index) {
     const dpi_arch_tensor *t = table->tensors;
     while (t < table->tensors + table->n_tensors && index-- > 0)
         t += dpi_arch_parts(table, t);
     return t;
 }
 
-static int32_t count_in_layer(const dpi_arch *arch) {
-    const dpi_arch_table *table = dpi_train_table(arch);
+static int32_t count_in_layer(const dpi_graph_shape *s, int32_t layer) {
+    const dpi_arch_table *table = table_of(s, layer);
     int32_t n = 0;
-    while (entry_of(arch, n) < table->tensors + table->n_tensors)
+    while (entry_of(table, n) < table->tensors + table->n_tensors)
         n++;
     return n;
 }
 
 static dpi_train_tensor of_layer(const dpi_graph_shape *s, int32_t layer, int32_t index) {
-    const dpi_arch_tensor *entry = entry_of(s->arch, index);
-    dpi_train_tensor t = dpi_train_file_tensor(s, entry);
+    const dpi_arch_tensor *entry = entry_of(table_of(s, layer), index);
+    dpi_train_tensor t = dpi_train_file_tensor(s, dpi_graph_kind(s->layers, layer), entry);
     dpi_graph_layout at;
     dpi_graph_layout_of(s, &at);
-    t.offset += at.layers + layer * at.layer_size;
+    t.offset += dpi_graph_layer_at(s, &at, layer);
     snprintf(t.name, sizeof t.name, "%s", dpi_arch_tensor_name(entry, layer, "weight").text);
     return t;
 }
@@ -71,19 +78,26 @@ static int32_t first_of(const dpi_graph_shape *s, dpi_train_tensor first[3]) {
 }
 
 int32_t dpi_train_tensor_count(const dpi_graph_shape *s) {
-    return 2 + !s->tied + s->n_layer * count_in_layer(s->arch);
+    int32_t n = 2 + !s->tied;
+    for (int32_t l = 0; l < s->n_layer; l++)
+        n += count_in_layer(s, l);
+    return n;
 }
 
 dpi_train_tensor dpi_train_tensor_at(const dpi_graph_shape *s, int32_t index) {
     dpi_train_tensor first[3];
-    const int32_t n_first = first_of(s, first), n = count_in_layer(s->arch);
-    return index < n_first ? first[index]
-                           : of_layer(s, (index - n_first) / n, (index - n_first) % n);
+    const int32_t n_first = first_of(s, first);
+    if (index < n_first)
+        return first[index];
+    int32_t layer = 0;
+    for (index -= n_first; index >= count_in_layer(s, layer); layer++)
+        index -= count_in_layer(s, layer);
+    return of_layer(s, layer, index);
 }
 
 bool dpi_train_tensor_find(const dpi_graph_shape *s, const char *name, dpi_train_tensor *found) {
     dpi_train_tensor first[3];
-    const int32_t n_first = first_of(s, first), n = count_in_layer(s->arch);
+    const int32_t n_first = first_of(s, first);
     int32_t layer = -1;
     for (int32_t i = 0; i < n_first; i++)
         if (strcmp(first[i].name, name) == 0) {
@@ -92,11 +106,11 @@ bool dpi_train_tensor_find(const dpi_graph_shape *s, const char *name, dpi_train
         }
     if (sscanf(name, "blk.%6d.", &layer) != 1 || layer < 0 || layer >= s->n_layer)
         return false;
-    for (int32_t i = 0; i < n; i++)
-        if (strcmp(dpi_arch_tensor_name(entry_of(s->arch, i), layer, "weight").text, name) == 0) {
-            *found = of_layer(s, layer, i);
+    for (int32_t i = 0; i < count_in_layer(s, layer); i++) {
+        *found = of_layer(s, layer, i);
+        if (strcmp(found->name, name) == 0)
             return true;
-        }
+    }
     return false;
 }
 

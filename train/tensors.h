@@ -18,12 +18,12 @@ static inline int64_t dpi_train_tensor_size(const dpi_train_tensor *t) {
 }
 
 int32_t dpi_train_tensor_count(const dpi_graph_shape *shape);
-/* An entry of the architecture's table: its sides, and its offset from the layer's begin. It has no
- * name. */
-dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *shape,
+/* An entry of the architecture's table of a kind: its sides, and its offset from the layer's begin.
+ * It has no name. */
+dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *shape, dpi_layer_kind kind,
                                         const dpi_arch_tensor *tensor);
 /* The tensor of the file that begins with this entry, which may be of several: their rows. */
-dpi_train_tensor dpi_train_file_tensor(const dpi_graph_shape *shape,
+dpi_train_tensor dpi_train_file_tensor(const dpi_graph_shape *shape, dpi_layer_kind kind,
                                        const dpi_arch_tensor *tensor);
 /* index 0..count-1, in the order of a file. */
 dpi_train_tensor dpi_train_tensor_at(const dpi_graph_shape *shape, int32_t index);

@@ -177,13 +177,13 @@ static void init_params(dpi_train *t) {
         init_matrix(t->params + at->output, (int64_t)s->n_vocab * s->dim, 0.02, &state);
     init_norm(t->params + at->output_norm, s->dim);
     for (int32_t l = 0; l < s->n_layer; l++) {
-        float *w = t->params + at->layers + l * at->layer_size;
+        float *w = t->params + dpi_graph_layer_at(s, at, l);
         init_norm(w + at->attn_norm.at, s->dim);
         init_matrix(w + at->wqkv, at->wo - at->wqkv, wide, &state);
         init_matrix(w + at->wo, at->ffn_norm.at - at->wo, wide * share, &state);
         init_norm(w + at->ffn_norm.at, s->dim);
         init_matrix(w + at->w_gate_up, at->w_down - at->w_gate_up, wide, &state);
-        init_matrix(w + at->w_down, at->layer_size - at->w_down, down * share, &state);
+        init_matrix(w + at->w_down, at->sizes[at->kind] - at->w_down, down * share, &state);
     }
 }
 
@@ -365,11 +365,11 @@ static void update(dpi_train *t, double scale, const dpi_train_progress *p) {
     step_range(t, &a, scale, 0, end, c->weight_decay);
     step_range(t, &a, scale, end, dim, 0);
     for (int32_t l = 0; l < t->shape.n_layer; l++) {
-        int64_t layer = at->layers + l * at->layer_size;
+        int64_t layer = dpi_graph_layer_at(&t->shape, at, l);
         step_range(t, &a, scale, layer + at->attn_norm.at, dim, 0);
         step_range(t, &a, scale, layer + at->wqkv, at->ffn_norm.at - at->wqkv, c->weight_decay);
         step_range(t, &a, scale, layer + at->ffn_norm.at, dim, 0);
-        step_range(t, &a, scale, layer + at->w_gate_up, at->layer_size - at->w_gate_up,
+        step_range(t, &a, scale, layer + at->w_gate_up, at->sizes[at->kind] - at->w_gate_up,
                    c->weight_decay);
     }
 }

@@ -10,7 +10,7 @@ static const char *const files[] = {
     "qwen2-A",      "qwen3-A",   "gemma2-A",     "gemma2-27b-A",    "gemma3-A", "gemma3-linear8-A",
     "vaultgemma-A", "phi3-A",    "mistral3-A",   "phi3-longrope-A", "granite-A", "smollm3-A",
     "olmo2-A",      "olmo3-A",   "llama-bias-A", "llama-yarn-A",    "llama-linear-A",
-    "llama-attnfactor-A",
+    "llama-attnfactor-A", "qwen35-A",
 };
 
 enum { N = 64, N_VOCAB = 512, SHORT = 24, ARCH_RANK = 2 };
@@ -104,38 +104,50 @@ static void check_largest(graph_case *c, int64_t begin, int64_t n, const char *f
 /* Two examples, the second longer than a window. */
 static const int32_t ends[] = {0, 5, SHORT};
 
-/* Of each tensor of a layer in one layer, and of those of no layer. */
+/* Of each tensor of the first and of the last layer, which are of two kinds where there are two,
+ * and of those of no layer. */
 TEST(test_gradient) {
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         OWN(arch_case) a = open_arch(files[f], SHORT, 0);
         const dpi_graph_shape *s = &a->c->shape;
-        const int32_t n_first = 2 + !s->tied;
-        const int32_t n = (dpi_train_tensor_count(s) - n_first) / s->n_layer;
+        const int32_t n = dpi_train_tensor_count(s);
         read_row(a->c, files[f], SHORT, ends);
         differentiate(a->c);
-        for (int32_t i = 0; i < n_first + n; i++) {
-            const int32_t layer = i < n_first ? 0 : i % s->n_layer;
-            const dpi_train_tensor t = dpi_train_tensor_at(s, i + layer * n);
+        for (int32_t i = 0; i < n; i++) {
+            const dpi_train_tensor t = dpi_train_tensor_at(s, i);
+            int32_t layer = 0;
+            if (sscanf(t.name, "blk.%6d.", &layer) == 1 && layer > 0 && layer + 1 < s->n_layer)
+                continue;
             check_largest(a->c, t.offset, dpi_train_tensor_size(&t), files[f], t.name);
         }
     }
 }
 
-/* Of each A and B in one layer; and in float, by the matrices of the model. */
+/* Of the i-th matrix of a layer, for each kind in one layer. */
+static void check_adapter(graph_case *c, int32_t i, const char *file) {
+    bool is_seen[DPI_LAYER_KINDS] = {0};
+    for (int32_t k = 0; k < c->shape.n_layer; k++) {
+        const int32_t l = (i + k) % c->shape.n_layer;
+        const dpi_layer_kind kind = dpi_graph_kind(c->shape.layers, l);
+        const dpi_lora_matrix *m = &c->lora.matrix[kind][i];
+        const int64_t layer = dpi_lora_at(&c->lora, l);
+        if (is_seen[kind] || i >= c->shape.arch->layers[kind].n_matrices || m->a < 0)
+            continue;
+        is_seen[kind] = true;
+        check_largest(c, layer + m->a, ARCH_RANK * m->n_in, file, "lora_a");
+        check_largest(c, layer + m->b, ARCH_RANK * m->n_adapted, file, "lora_b");
+    }
+}
+
+/* Of each A and B of a layer of each kind; and in float, by the matrices of the model. */
 TEST(test_adapters) {
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         OWN(arch_case) a = open_arch(files[f], SHORT, DPI_LORA_ALL);
         graph_case *c = a->c;
         read_row(c, files[f], SHORT, ends);
         differentiate(c);
-        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-            const dpi_lora_matrix *m = &c->lora.matrix[i];
-            const int64_t layer = i % c->shape.n_layer * c->lora.layer_size;
-            if (m->a < 0)
-                continue;
-            check_largest(c, layer + m->a, ARCH_RANK * m->n_in, files[f], "lora_a");
-            check_largest(c, layer + m->b, ARCH_RANK * m->n_adapted, files[f], "lora_b");
-        }
+        for (int32_t i = 0; i < DPI_GRAPH_MATRICES; i++)
+            check_adapter(c, i, files[f]);
         const dpi_graph_base base = dpi_base_of(a->model);
         dpi_graph_shape shape = c->shape;
         dpi_graph_layout at;
@@ -153,7 +165,7 @@ TEST(test_adapters) {
 /* Matrices that are one tensor of the file have one adapter: its A is that of all of them. */
 TEST(test_fused) {
     OWN(arch_case) a = open_arch("phi3-A", SHORT, DPI_LORA_ALL);
-    const dpi_lora_matrix *m = a->c->lora.matrix;
+    const dpi_lora_matrix *m = a->c->lora.matrix[DPI_LAYER_ATTENTION];
     assert_int_equal(m[DPI_LORA_Q].n_adapted,
                      m[DPI_LORA_Q].n_out + m[DPI_LORA_K].n_out + m[DPI_LORA_V].n_out);
     assert_int_equal(m[DPI_LORA_GATE].n_adapted, m[DPI_LORA_GATE].n_out + m[DPI_LORA_UP].n_out);

@@ -40,10 +40,10 @@ static void check_merged(uint32_t targets) {
     const double adapted = loss_of(c);
     for (int32_t l = 0; l < c->shape.n_layer; l++)
         for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-            const dpi_lora_matrix *m = &c->lora.matrix[i];
-            const double *a = c->trained + l * c->lora.layer_size + m->a;
-            const double *b = c->trained + l * c->lora.layer_size + m->b;
-            double *w = c->params + c->at.layers + l * c->at.layer_size + m->weights;
+            const dpi_lora_matrix *m = &c->lora.matrix[DPI_LAYER_ATTENTION][i];
+            const double *a = c->trained + l * c->lora.sizes[DPI_LAYER_ATTENTION] + m->a;
+            const double *b = c->trained + l * c->lora.sizes[DPI_LAYER_ATTENTION] + m->b;
+            double *w = c->params + dpi_graph_layer_at(&c->shape, &c->at, l) + m->weights;
             for (int64_t o = 0; m->a >= 0 && o < m->n_out; o++)
                 for (int64_t in = 0; in < m->n_in; in++)
                     for (int32_t r = 0; r < RANK; r++)
@@ -67,12 +67,12 @@ TEST(test_layout) {
     OWN_ARRAY(unsigned char) seen = dpi_calloc((size_t)c->n_trained, 1);
     for (int32_t l = 0; l < c->shape.n_layer; l++)
         for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-            const dpi_lora_matrix *m = &c->lora.matrix[i];
+            const dpi_lora_matrix *m = &c->lora.matrix[DPI_LAYER_ATTENTION][i];
             assert_int_equal(m->a >= 0, i == DPI_LORA_Q || i == DPI_LORA_DOWN);
             for (int64_t j = 0; m->a >= 0 && j < RANK * m->n_in; j++)
-                seen[l * c->lora.layer_size + m->a + j]++;
+                seen[l * c->lora.sizes[DPI_LAYER_ATTENTION] + m->a + j]++;
             for (int64_t j = 0; m->a >= 0 && j < RANK * m->n_out; j++)
-                seen[l * c->lora.layer_size + m->b + j]++;
+                seen[l * c->lora.sizes[DPI_LAYER_ATTENTION] + m->b + j]++;
         }
     for (int64_t i = 0; i < c->n_trained; i++)
         assert_int_equal(seen[i], 1);
@@ -88,7 +88,7 @@ TEST(test_init) {
     const double begun = differentiate(c);
     double of_a = 0, of_b = 0;
     for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-        const dpi_lora_matrix *m = &c->lora.matrix[i];
+        const dpi_lora_matrix *m = &c->lora.matrix[DPI_LAYER_ATTENTION][i];
         for (int64_t j = 0; j < RANK * m->n_in; j++)
             of_a = fmax(of_a, fabs(c->gradient[m->a + j]));
         for (int64_t j = 0; j < RANK * m->n_out; j++)
@@ -104,9 +104,9 @@ static void read_rows(const void *user, int32_t layer, int32_t matrix, int64_t f
                       float *to) {
     const graph_case *c = user;
     const bool in_layer = matrix < DPI_LORA_MATRICES;
-    const dpi_lora_matrix *m = in_layer ? &c->lora.matrix[matrix] : NULL;
+    const dpi_lora_matrix *m = in_layer ? &c->lora.matrix[DPI_LAYER_ATTENTION][matrix] : NULL;
     const int64_t n_in = in_layer ? m->n_in : c->shape.dim;
-    const int64_t begin = in_layer ? c->at.layers + layer * c->at.layer_size + m->weights
+    const int64_t begin = in_layer ? dpi_graph_layer_at(&c->shape, &c->at, layer) + m->weights
                           : matrix == DPI_GRAPH_OUTPUT ? c->at.output
                                                        : c->at.embedding;
     assert_in_range(first + n, 1, in_layer ? m->n_out : c->shape.n_vocab);
@@ -124,8 +124,8 @@ static float *base_params(const graph_case *c, const dpi_graph_shape *shape, con
     float *of_base = dpi_calloc((size_t)(at.n_params + c->n_trained), sizeof *of_base);
     memcpy(of_base + at.output_norm, params + c->at.output_norm, dim);
     for (int32_t l = 0; l < shape->n_layer; l++) {
-        float *to = of_base + at.layers + l * at.layer_size;
-        const float *from = params + c->at.layers + l * c->at.layer_size;
+        float *to = of_base + at.layers + l * at.sizes[DPI_LAYER_ATTENTION];
+        const float *from = params + c->at.layers + l * c->at.sizes[DPI_LAYER_ATTENTION];
         memcpy(to + at.attn_norm.at, from + c->at.attn_norm.at, dim);
         memcpy(to + at.ffn_norm.at, from + c->at.ffn_norm.at, dim);
     }
