@@ -179,7 +179,7 @@ extern const dpi_graph dpi_graph_f32_avx2, dpi_graph_f32_avx512;
 const dpi_graph *dpi_graph_best(void);
 
 /* Operations of a forward and backward pass over a row: two for each multiply and add of the matrix
- * products and of attention, each of which the backward pass does twice. */
+ * products and of attention or of delta nets, each of which the backward pass does twice. */
 double dpi_graph_flops(const dpi_graph_shape *shape, const dpi_row *row);
 
 #endif
