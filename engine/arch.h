@@ -43,6 +43,15 @@ enum {
 
 typedef struct dpi_config dpi_config; /* config.h */
 
+/* The sizes of a delta net; 0 where a layer is none. */
+typedef struct dpi_delta_shape {
+    int32_t n_tap;    /* ssm.conv_kernel: positions that the filter sees */
+    int32_t n_k_head; /* ssm.group_count; divides n_v_head */
+    int32_t n_v_head; /* ssm.time_step_rank */
+    int32_t dim;      /* ssm.state_size: of a query and of a key */
+    int32_t dim_v;    /* ssm.inner_size / n_v_head: of a value */
+} dpi_delta_shape;
+
 /* The sizes of a layer. Keys are those of the architecture, which may give a number for each
  * layer. */
 typedef struct dpi_shape {
@@ -53,14 +62,7 @@ typedef struct dpi_shape {
     int32_t head_dim;   /* attention.key_length, or n_embd / n_head */
     int32_t head_dim_v; /* attention.value_length, or n_embd / n_head */
     int32_t n_rot;      /* rope.dimension_count, or head_dim; even, <= head_dim */
-    /* Of a delta net; else 0. */
-    struct {
-        int32_t n_tap;    /* ssm.conv_kernel: positions that the filter sees */
-        int32_t n_k_head; /* ssm.group_count; divides n_v_head */
-        int32_t n_v_head; /* ssm.time_step_rank */
-        int32_t dim;      /* ssm.state_size: of a query and of a key */
-        int32_t dim_v;    /* ssm.inner_size / n_v_head: of a value */
-    } delta;
+    dpi_delta_shape delta;
     int32_t n_input;    /* embedding_length_per_layer_input; 0: none */
     uint32_t parts;     /* of DPI_PART_KEYS.., which the architecture's read() sets */
     int32_t kv_back;    /* it attends to keys and values of the layer so many before it; 0: its

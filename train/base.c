@@ -52,7 +52,8 @@ static dpi_status make_tables(const dpi_model *m, int32_t context, dpi_graph_sha
         s->magnitudes[r] = dpi_model_frequencies(m, (dpi_rotation)r, context,
                                                  tables->frequencies + (size_t)r * half);
     for (int32_t l = 0; l < s->n_layer; l++)
-        tables->layers[l] = (dpi_graph_layer){m->layers[l].window, m->layers[l].rotation};
+        tables->layers[l] = (dpi_graph_layer){m->layers[l].window, m->layers[l].rotation,
+                                              (dpi_layer_kind)m->config.kind[l]};
     if (biased)
         read_biases(m, n_biases, tables->biases);
     s->frequencies = tables->frequencies, s->layers = tables->layers, s->biases = tables->biases;
@@ -130,25 +131,26 @@ static void read_rows(const void *model, int32_t layer, int32_t matrix, int64_t 
 
 dpi_graph_base dpi_base_of(const dpi_model *m) { return (dpi_graph_base){read_rows, m}; }
 
-static const float *layer_vector(const dpi_model *m, int32_t layer, const dpi_arch_tensor *t) {
-    const float *vector;
-    memcpy(&vector, (const unsigned char *)&m->layers[layer] + t->at, sizeof vector);
-    return vector;
+static const float *layer_array(const dpi_model *m, int32_t layer, const dpi_arch_tensor *t) {
+    const float *array;
+    memcpy(&array, (const unsigned char *)&m->layers[layer] + t->at, sizeof array);
+    return array;
 }
 
 void dpi_base_norms(const dpi_model *m, const dpi_graph_shape *s, float *params) {
-    const dpi_arch_table *table = dpi_train_table(s->arch);
     dpi_graph_layout at;
     dpi_graph_layout_of(s, &at);
     memcpy(params + at.output_norm, m->output_norm, (size_t)s->dim * sizeof *params);
-    for (int32_t l = 0; l < s->n_layer; l++)
+    for (int32_t l = 0; l < s->n_layer; l++) {
+        const dpi_arch_table *table = dpi_train_table(s, l);
         for (const dpi_arch_tensor *a = table->tensors; a < table->tensors + table->n_tensors;
              a++) {
             const dpi_train_tensor t = dpi_train_layer_tensor(s, l, a);
-            if (!a->n_out && t.n_in > 0)
-                memcpy(params + at.layers[l] + t.offset, layer_vector(m, l, a),
-                       (size_t)t.n_in * sizeof *params);
+            if (a->is_array && t.n_in > 0)
+                memcpy(params + at.layers[l] + t.offset, layer_array(m, l, a),
+                       (size_t)dpi_train_tensor_size(&t) * sizeof *params);
         }
+    }
 }
 
 void dpi_base_read(const dpi_model *m, const dpi_graph_shape *s, float *params) {
@@ -161,7 +163,7 @@ void dpi_base_read(const dpi_model *m, const dpi_graph_shape *s, float *params) 
     for (int32_t l = 0; l < s->n_layer; l++)
         for (int32_t i = 0; i < n_matrices(m, l); i++) {
             const dpi_train_tensor t =
-                dpi_train_layer_tensor(s, l, dpi_arch_matrix(dpi_train_table(s->arch), i));
+                dpi_train_layer_tensor(s, l, dpi_arch_matrix(dpi_train_table(s, l), i));
             read_rows(m, l, i, 0, t.n_rows, params + at.layers[l] + t.offset);
         }
 }

@@ -29,7 +29,8 @@ DPI_MUST_CHECK dpi_status dpi_base_check_floats(const dpi_model *model, dpi_erro
 
 /* All weights into params [layout.n_params], of any weight type: for a shape without a base. */
 void dpi_base_read(const dpi_model *model, const dpi_graph_shape *shape, float *params);
-/* The model's matrices as the base of a shape, whose params are its norms; it must outlive them. */
+/* The model's matrices as the base of a shape, whose params are its norms and other
+ * arrays; it must outlive them. */
 dpi_graph_base dpi_base_of(const dpi_model *model);
 void dpi_base_norms(const dpi_model *model, const dpi_graph_shape *shape, float *params);
 

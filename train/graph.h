@@ -10,9 +10,9 @@
  * gradients belong: a row that holds one example gives that example's gradient, to be clipped
  * before it is added.
  *
- * The arithmetic is written once (ops.h, attention.h, work.h, products.h, graph_tmpl.h), in the
- * type `real`, and compiled as graph_*.c: f32 for each instruction set, and f64, in which finite
- * differences are checked.
+ * The arithmetic is written once (ops.h, attention.h, delta.h, work.h, products.h, graph_tmpl.h),
+ * in the type `real`, and compiled as graph_*.c: f32 for each instruction set, and f64, in which
+ * finite differences are checked.
  */
 #ifndef DPI_TRAIN_GRAPH_H
 #define DPI_TRAIN_GRAPH_H
@@ -35,24 +35,21 @@ typedef struct dpi_graph_base {
     const void *model;
 } dpi_graph_base;
 
-/* Behind the matrices of a layer that may have adapters (lora.h): others of a layer, and those of
- * none. */
+/* Behind the matrices of a layer with attention that may have adapters (lora.h): others of such a
+ * layer, and behind those of any layer, those of none. */
 enum {
     DPI_GRAPH_INPUT_GATE = 7,
     DPI_GRAPH_INPUT = 8,
-    DPI_GRAPH_EMBEDDING = 9,
-    DPI_GRAPH_OUTPUT = 10
+    DPI_GRAPH_MATRICES = 9, /* the most that a layer has */
+    DPI_GRAPH_EMBEDDING = DPI_GRAPH_MATRICES,
+    DPI_GRAPH_OUTPUT
 };
-
-/* The tensors of a layer: those with attention are trained. */
-static inline const dpi_arch_table *dpi_train_table(const dpi_arch *arch) {
-    return &arch->layers[DPI_LAYER_ATTENTION];
-}
 
 /* What a layer has of its own. */
 typedef struct dpi_graph_layer {
     int32_t window; /* a position sees so many, its own included; 0: all before it */
     dpi_rotation rotation;
+    dpi_layer_kind kind;
 } dpi_graph_layer;
 
 typedef struct dpi_graph_shape {
@@ -67,7 +64,8 @@ typedef struct dpi_graph_shape {
     const double *frequencies; /* [n_rotations, n_rot / 2] radians per position; NULL: of rope_base.
                                   Not owned */
     double magnitudes[DPI_ROTATIONS]; /* of rotated queries and keys; 0: 1 */
-    const dpi_graph_layer *layers; /* [n_layer]; NULL: no windows, and one rotation. Not owned */
+    const dpi_graph_layer *layers; /* [n_layer]; NULL: attention, without windows, and one rotation.
+                                      Not owned */
     const dpi_shape *shapes; /* [n_layer] their sizes, of which those here are the most; NULL: all
                                 have those here. Not owned */
     const dpi_model *inputs; /* of which layers have inputs of their own: what makes these is not
@@ -86,17 +84,26 @@ typedef struct dpi_graph_shape {
     const dpi_blas *blas; /* open, for those who compute with the shape; not owned */
 } dpi_graph_shape;
 
+static inline dpi_layer_kind dpi_graph_kind(const dpi_graph_shape *shape, int32_t layer) {
+    return shape->layers ? shape->layers[layer].kind : DPI_LAYER_ATTENTION;
+}
+/* The tensors of a layer: those of its kind. */
+static inline const dpi_arch_table *dpi_train_table(const dpi_graph_shape *shape, int32_t layer) {
+    return &shape->arch->layers[dpi_graph_kind(shape, layer)];
+}
 /* The sizes of a layer, and which parts it has. */
 dpi_shape dpi_graph_sizes(const dpi_graph_shape *shape, int32_t layer);
 
-/* How wide a layer is. */
+/* How wide a layer is. Of a delta net the members of heads, q, k and v are 0. */
 typedef struct dpi_graph_widths {
     int32_t head, head_v; /* of one head: q and k, and v */
     int32_t q, k, v;      /* of all heads; k and v may be those of another layer */
-    int32_t qkv;          /* of q, and of k and v if they are its own */
+    int32_t qkv;          /* of q, and of k and v if they are its own; of a delta net mixed */
     int32_t made;         /* of what its matrices give of these: v may be made as k is */
-    int32_t att;          /* what attention gives, and wo takes */
+    int32_t mixed;        /* rows of these matrices: made, and gates if queries have them */
+    int32_t att;          /* what attention or the delta net gives, and its last matrix takes */
     int32_t n_head, n_kv_head, ffn;
+    dpi_delta_shape delta; /* of a delta net; else 0 */
     int32_t input; /* its own for each token; 0: none */
 } dpi_graph_widths;
 
@@ -104,13 +111,13 @@ dpi_graph_widths dpi_graph_widths_of(const dpi_graph_shape *shape, int32_t layer
 /* The most of any layer. */
 dpi_graph_widths dpi_graph_widest(const dpi_graph_shape *shape);
 
-/* The weights of a norm, in a layer from its beginning. */
+/* The weights of a norm or of another array, in a layer from its beginning. */
 typedef struct dpi_graph_norm {
     int64_t at;
-    int32_t n; /* 0: the architecture has none there */
+    int32_t n; /* 0: the layer has none there */
 } dpi_graph_norm;
 
-/* Offsets into the flat array of parameters, in reals; with a base those of norms alone. Matrices
+/* Offsets into the flat array of parameters, in reals; with a base those of arrays alone. Matrices
  * are [n_out, n_in], row-major, as in GGUF; those that share an input lie one after the other and
  * are computed as one. */
 typedef struct dpi_graph_layout {
@@ -123,9 +130,11 @@ typedef struct dpi_graph_layout {
 
 /* The same in a layer, from its beginning. */
 typedef struct dpi_graph_places {
-    dpi_graph_norm attn_norm;      /* [dim] before attention */
-    int64_t wqkv;                  /* [made, dim]: q, k, v */
+    dpi_graph_norm attn_norm;      /* [dim] before attention, or before the delta net */
+    int64_t wqkv;                  /* [mixed, dim]: q, with gates if the architecture gates
+                                      queries, k, v; of a delta net keys, z, beta, decay */
     dpi_graph_norm q_norm, k_norm; /* [head] of each head, or of all of them as one vector */
+    dpi_graph_norm filter, rate, decay_bias, value_norm; /* of a delta net (delta.h) */
     int64_t wo;                    /* [dim, att] */
     dpi_graph_norm post_attn_norm; /* [dim] of what attention adds */
     dpi_graph_norm ffn_norm;       /* [dim] before the feed-forward */
@@ -185,7 +194,7 @@ extern const dpi_graph dpi_graph_f32_avx2, dpi_graph_f32_avx512;
 const dpi_graph *dpi_graph_best(void);
 
 /* Operations of a forward and backward pass over a row: two for each multiply and add of the matrix
- * products and of attention, each of which the backward pass does twice. */
+ * products and of attention or of delta nets, each of which the backward pass does twice. */
 double dpi_graph_flops(const dpi_graph_shape *shape, const dpi_row *row);
 
 #endif

@@ -157,6 +157,50 @@ static void layer_input(const pass *p, int32_t layer, const activations *a, real
            places_of(p, layer).post_input_norm, a->put_in, a->r_input);
 }
 
+/* From n1 to what attention gives, times gates where queries have them. */
+static void attend(const pass *p, int32_t layer, const activations *a) {
+    const dpi_graph_widths w = widths_of(p, layer);
+    const bool gated = has_gates(p->s);
+    linear(p, layer, DPI_LORA_Q, gated ? p->w.mixed : a->made, a->n1, 0);
+    if (gated)
+        op_split_gates(a->made, a->gates, p->w.mixed, p->row->n, w.q, w.head, w.made);
+    norm_heads(p, layer, a);
+    rope_qk(p, layer, a->qkv, 1);
+    attention_forward(p, layer, a);
+    if (gated)
+        op_gate(a->gated, a->att, a->gates, p->row->n * (int64_t)w.q);
+}
+
+/* A delta net, of what the products of n1 gave. */
+static delta_net delta_of(const pass *p, int32_t layer, const activations *a) {
+    const dpi_graph_widths w = widths_of(p, layer);
+    const dpi_graph_places at = places_of(p, layer);
+    const real *of_layer = p->params + offset_of(p, layer);
+    return (delta_net){.shape = w.delta,
+                       .eps = p->s->rms_eps,
+                       .filter = of_layer + at.filter.at,
+                       .rate = of_layer + at.rate.at,
+                       .decay_bias = of_layer + at.decay_bias.at,
+                       .value_norm = of_layer + at.value_norm.at,
+                       .begins = p->row->begins,
+                       .n_segments = p->row->n_segments,
+                       .in = a->qkv,
+                       .n_in = w.mixed,
+                       .u = a->u,
+                       .r_keys = a->r_keys,
+                       .gates = a->decay,
+                       .read = a->read,
+                       .r_read = a->r_read,
+                       .out = a->att,
+                       .states = p->w.states};
+}
+
+static void net_forward(const pass *p, int32_t layer, const activations *a) {
+    linear(p, layer, DPI_LORA_Q, a->qkv, a->n1, 0);
+    const delta_net net = delta_of(p, layer, a);
+    delta_net_forward(&net);
+}
+
 /* From a.x to `out`, the input of the next layer. */
 static void layer_forward(const pass *p, int32_t layer, real *out) {
     const dpi_graph_places at = places_of(p, layer);
@@ -164,11 +208,8 @@ static void layer_forward(const pass *p, int32_t layer, real *out) {
     const activations a = activations_of(p, layer);
     real *given = at.output_scale.n ? a.unscaled : out;
     input(p, layer, at.attn_norm, a.n1, a.r1, a.x);
-    linear(p, layer, DPI_LORA_Q, a.made, a.n1, 0);
-    norm_heads(p, layer, &a);
-    rope_qk(p, layer, a.qkv, 1);
-    attention_forward(p, layer, &a);
-    output(p, layer, DPI_LORA_O, a.middle, a.x, a.att, at.post_attn_norm, a.attended, a.r_att);
+    (dpi_graph_kind(p->s, layer) == DPI_LAYER_DELTA ? net_forward : attend)(p, layer, &a);
+    output(p, layer, DPI_LORA_O, a.middle, a.x, a.gated, at.post_attn_norm, a.attended, a.r_att);
     input(p, layer, at.ffn_norm, a.n2, a.r2, a.middle);
     linear(p, layer, DPI_LORA_GATE, a.gu, a.n2, 0);
     (p->s->arch->has_gelu ? op_geglu : op_swiglu)(a.h, a.gu, p->row->n, w.ffn);
@@ -378,6 +419,37 @@ static const real *output_backward(const pass *p, int32_t layer, dpi_graph_norm 
     return p->w.added;
 }
 
+/* w.dn: from the gradient by what attention gave to that by n1; the same of a delta net. */
+static void attend_backward(const pass *p, int32_t layer, const activations *a) {
+    const dpi_graph_widths w = widths_of(p, layer);
+    const bool gated = has_gates(p->s);
+    if (gated)
+        op_gate_grad(p->w.dn, a->gates, a->att, p->row->n * (int64_t)w.q);
+    attention_backward(p, layer, a, p->w.dn);
+    rope_qk(p, layer, a->dqkv, -1);
+    const real *made = norm_heads_backward(p, layer, a);
+    if (gated)
+        op_join_gates(p->w.mixed, made, a->gates, p->row->n, w.q, w.head, w.made);
+    linear_backward(p, layer, DPI_LORA_Q, p->w.dn, gated ? p->w.mixed : made, a->n1);
+}
+
+static void net_backward(const pass *p, int32_t layer, const activations *a) {
+    const int64_t offset = offset_of(p, layer);
+    const dpi_graph_places at = places_of(p, layer);
+    const delta_net net = delta_of(p, layer, a);
+    const delta_gradient d = {.filter = norm_gradient(p, offset + at.filter.at),
+                              .rate = norm_gradient(p, offset + at.rate.at),
+                              .decay_bias = norm_gradient(p, offset + at.decay_bias.at),
+                              .value_norm = norm_gradient(p, offset + at.value_norm.at),
+                              .out = p->w.dn,
+                              .in = a->dqkv,
+                              .u = p->w.du,
+                              .gates = p->w.ddecay,
+                              .row = p->w.row};
+    delta_net_backward(&net, &d);
+    linear_backward(p, layer, DPI_LORA_Q, p->w.dn, a->dqkv, a->n1);
+}
+
 /* w.dx: through the scale of what the layer gives. */
 static void scale_backward(const pass *p, int32_t layer, const activations *a) {
     const int64_t at = offset_of(p, layer) + places_of(p, layer).output_scale.at;
@@ -420,10 +492,8 @@ static void layer_backward(const pass *p, int32_t layer) {
     linear_backward(p, layer, DPI_LORA_GATE, p->w.dn, a.gu, a.n2);
     input_backward(p, layer, at.ffn_norm, a.middle, a.r2);
     added = output_backward(p, layer, at.post_attn_norm, a.attended, a.r_att);
-    linear_backward(p, layer, DPI_LORA_O, p->w.dn, added, a.att);
-    attention_backward(p, layer, &a, p->w.dn);
-    rope_qk(p, layer, a.dqkv, -1);
-    linear_backward(p, layer, DPI_LORA_Q, p->w.dn, norm_heads_backward(p, layer, &a), a.n1);
+    linear_backward(p, layer, DPI_LORA_O, p->w.dn, added, a.gated);
+    (dpi_graph_kind(p->s, layer) == DPI_LAYER_DELTA ? net_backward : attend_backward)(p, layer, &a);
     input_backward(p, layer, at.attn_norm, a.x, a.r1);
 }
 
@@ -452,7 +522,8 @@ static void clear_gradient(const pass *p) {
         const dpi_graph_places in = places_of(p, l);
         const dpi_graph_norm norms[] = {in.attn_norm,     in.q_norm,   in.k_norm,
                                         in.post_attn_norm, in.ffn_norm, in.post_ffn_norm,
-                                        in.post_input_norm, in.output_scale};
+                                        in.post_input_norm, in.output_scale, in.filter,
+                                        in.rate,          in.decay_bias, in.value_norm};
         for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
             memset(p->gradient + offset_of(p, l) + norms[i].at, 0,
                    (size_t)norms[i].n * sizeof(real));

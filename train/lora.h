@@ -9,7 +9,9 @@
 #include "dpinfer/status.h"
 #include "train/graph.h"
 
-/* The matrices of a layer, in the order of graph.h; bit i of `targets` is matrix i. */
+/* The matrices of a layer with attention, in the order of graph.h; bit i of `targets` is matrix i.
+ * Those of a delta net have the order of their table (engine/arch/qwen35.c): the four that read its
+ * input have adapters where q, k or v is a target, w_values where o is one. */
 enum {
     DPI_LORA_Q = 0,
     DPI_LORA_K = 1,
@@ -42,7 +44,7 @@ struct dpi_lora {
 
 /* The adapters of a layer. */
 typedef struct dpi_lora_layer {
-    dpi_lora_matrix matrix[DPI_LORA_MATRICES];
+    dpi_lora_matrix matrix[DPI_GRAPH_MATRICES]; /* those of its table, in their order */
     int64_t end;
 } dpi_lora_layer;
 

@@ -9,10 +9,11 @@ void dpi_lora_visit(const dpi_lora *lora, const dpi_graph_shape *shape, const fl
     char name[80];
     for (int32_t l = 0; l < shape->n_layer; l++) {
         const dpi_lora_layer layer = dpi_lora_layer_of(lora, shape, l);
-        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
+        const dpi_arch_table *table = dpi_train_table(shape, l);
+        for (int32_t i = 0; i < table->n_matrices; i++) {
             const dpi_lora_matrix *m = &layer.matrix[i];
             const dpi_tensor_name tensor =
-                dpi_arch_tensor_name(dpi_arch_matrix(dpi_train_table(lora->arch), i), l, "weight");
+                dpi_arch_tensor_name(dpi_arch_matrix(table, i), l, "weight");
             if (m->a < 0)
                 continue;
             snprintf(name, sizeof name, "%s.lora_a", tensor.text);

@@ -189,6 +189,48 @@ static inline void op_geglu_grad(real *gu, const real *dh, int32_t rows, int32_t
         }
 }
 
+/* ---- Gates of queries ---------------------------------------------------------------------- */
+
+static inline real op_sigmoid(real x) { return 1 / (1 + op_exp(-x)); }
+
+/* Rows of `mixed` have n numbers of queries, of each head its query, then its gate, and then what
+ * else is in a row of qkv, behind its n of queries. */
+static inline void op_split_gates(real *qkv, real *gates, const real *mixed, int32_t rows,
+                                  int32_t n, int32_t head_dim, int32_t stride) {
+    const size_t bytes = (size_t)head_dim * sizeof *qkv;
+    for (int32_t t = 0; t < rows; t++, qkv += stride, gates += n, mixed += stride + n) {
+        for (int32_t i = 0; i < n; i += head_dim) {
+            memcpy(qkv + i, mixed + 2 * i, bytes);
+            memcpy(gates + i, mixed + 2 * i + head_dim, bytes);
+        }
+        memcpy(qkv + n, mixed + 2 * n, (size_t)(stride - n) * sizeof *qkv);
+    }
+}
+static inline void op_join_gates(real *mixed, const real *qkv, const real *gates, int32_t rows,
+                                 int32_t n, int32_t head_dim, int32_t stride) {
+    const size_t bytes = (size_t)head_dim * sizeof *qkv;
+    for (int32_t t = 0; t < rows; t++, qkv += stride, gates += n, mixed += stride + n) {
+        for (int32_t i = 0; i < n; i += head_dim) {
+            memcpy(mixed + 2 * i, qkv + i, bytes);
+            memcpy(mixed + 2 * i + head_dim, gates + i, bytes);
+        }
+        memcpy(mixed + 2 * n, qkv + n, (size_t)(stride - n) * sizeof *qkv);
+    }
+}
+
+/* y [n] = x sigmoid(gates); dy becomes the gradient by x, gates theirs. */
+static inline void op_gate(real *y, const real *x, const real *gates, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] * op_sigmoid(gates[i]);
+}
+static inline void op_gate_grad(real *dy, real *gates, const real *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        const real s = op_sigmoid(gates[i]);
+        gates[i] = dy[i] * x[i] * s * (1 - s);
+        dy[i] *= s;
+    }
+}
+
 /* ---- Scales and sums ----------------------------------------------------------------------- */
 
 /* y [n] = x + scale z; y = scale x. y may be x or z. */

@@ -47,26 +47,29 @@ static int64_t stream_size(const pass *p) { return (int64_t)p->row->n * p->s->di
 
 /* ---- Products with weights ------------------------------------------------------------------- */
 
-/* Matrices whose input is the same: `n` of lora.h from `first` on, whose outputs stand side by
+/* Matrices whose input is the same: `n` of a layer from `first` on, whose outputs stand side by
  * side. So do their weights, from `at` on, and their biases, from `bias` in those of the layer. */
 typedef struct matrices {
     int32_t layer, first, n, n_in, n_out; /* n_out: of all of them */
     int64_t at, bias;
 } matrices;
 
+/* Those of which graph.h has the first one where a layer has attention. A delta net has one more
+ * that reads the layer's input, before all others. */
 static matrices matrices_of(const pass *p, int32_t layer, int32_t first) {
     const dpi_graph_shape *s = p->s;
     const dpi_graph_widths w = widths_of(p, layer);
     const dpi_graph_places at = places_of(p, layer);
-    const int64_t offset = offset_of(p, layer), bias = w.made;
+    const int64_t offset = offset_of(p, layer), bias = w.mixed;
     const int32_t dim = s->dim, ffn = w.ffn, input = w.input;
+    const int32_t more = dpi_graph_kind(s, layer) == DPI_LAYER_DELTA, index = first + more;
     switch (first) {
-    case DPI_LORA_Q: return (matrices){layer, first, 3, dim, w.made, offset + at.wqkv, 0};
-    case DPI_LORA_O: return (matrices){layer, first, 1, w.att, dim, offset + at.wo, bias};
+    case DPI_LORA_Q: return (matrices){layer, first, 3 + more, dim, w.mixed, offset + at.wqkv, 0};
+    case DPI_LORA_O: return (matrices){layer, index, 1, w.att, dim, offset + at.wo, bias};
     case DPI_LORA_GATE:
-        return (matrices){layer, first, 2, dim, 2 * ffn, offset + at.w_gate_up, bias + dim};
+        return (matrices){layer, index, 2, dim, 2 * ffn, offset + at.w_gate_up, bias + dim};
     case DPI_LORA_DOWN:
-        return (matrices){layer, first, 1, ffn, dim, offset + at.w_down, bias + dim + 2 * ffn};
+        return (matrices){layer, index, 1, ffn, dim, offset + at.w_down, bias + dim + 2 * ffn};
     case DPI_GRAPH_INPUT_GATE:
         return (matrices){layer, first, 1, dim, input, offset + at.w_input_gate,
                           bias + 2 * dim + 2 * ffn};
@@ -93,7 +96,7 @@ static bool next_tile(const pass *p, const matrices *m, tile *t) {
         return false;
     const dpi_lora_layer lora =
         base ? dpi_lora_layer_of(p->s->lora, p->s, m->layer) : (dpi_lora_layer){0};
-    for (int32_t i = 0; base && m->first < DPI_LORA_MATRICES && i < m->n; i++) {
+    for (int32_t i = 0; base && m->first < DPI_GRAPH_MATRICES && i < m->n; i++) {
         end = before + (int32_t)lora.matrix[m->first + i].n_out;
         matrix = m->first + i;
         if (t->column < end)
@@ -121,10 +124,9 @@ static void add_adapter(const pass *p, const dpi_lora_matrix *m, real *y, int32_
          (real)lora->scale, p->w.low, rank, p->adapters + m->b, rank, 1, y, stride);
 }
 
-/* Those of a layer; of matrices that have none, their end is 0. */
-static dpi_lora_layer adapters_of(const pass *p, int32_t layer, int32_t first) {
-    return p->adapters && first < DPI_LORA_MATRICES ? dpi_lora_layer_of(p->s->lora, p->s, layer)
-                                                    : (dpi_lora_layer){0};
+/* Those of a layer; without any their end is 0. */
+static dpi_lora_layer adapters_of(const pass *p, int32_t layer) {
+    return p->adapters ? dpi_lora_layer_of(p->s->lora, p->s, layer) : (dpi_lora_layer){0};
 }
 
 /* The matrices of a layer with their adapters and biases: y [n, n_out], plus y if `add`. */
@@ -132,8 +134,8 @@ static void linear(const pass *p, int32_t layer, int32_t first, real *y, const r
     const matrices m = matrices_of(p, layer, first);
     for (tile t = {0}; next_tile(p, &m, &t);)
         op_linear(p->s->blas, y + t.column, m.n_out, x, t.weights, p->row->n, m.n_in, t.rows, add);
-    const dpi_lora_layer lora = adapters_of(p, layer, first);
-    const dpi_lora_matrix *a = &lora.matrix[first % DPI_LORA_MATRICES];
+    const dpi_lora_layer lora = adapters_of(p, layer);
+    const dpi_lora_matrix *a = &lora.matrix[m.first];
     for (int32_t column = 0; lora.end && column < m.n_out; column += (int32_t)a++->n_out)
         if (a->a >= 0)
             add_adapter(p, a, y + column, m.n_out, x);
@@ -186,8 +188,8 @@ static void linear_backward(const pass *p, int32_t layer, int32_t first, real *d
         op_linear_dw(p->s->blas, p->gradient + m.at, dy, x, p->row->n, m.n_in, m.n_out, 0);
         return;
     }
-    const dpi_lora_layer lora = adapters_of(p, layer, first);
-    const dpi_lora_matrix *a = &lora.matrix[first % DPI_LORA_MATRICES];
+    const dpi_lora_layer lora = adapters_of(p, layer);
+    const dpi_lora_matrix *a = &lora.matrix[m.first];
     for (int32_t column = 0; lora.end && column < m.n_out; column += (int32_t)a++->n_out)
         if (a->a >= 0)
             adapter_backward(p, a, dx, dy + column, m.n_out, x);

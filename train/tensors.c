@@ -18,7 +18,7 @@ dpi_train_tensor dpi_train_next_tensor(const dpi_graph_shape *s, const dpi_shape
         return t;
     t.n_in = dpi_extent_of(sizes, a->n_in);
     t.n_rows = a->n_out ? dpi_extent_of(sizes, a->n_out) : 0;
-    *end += s->base && t.n_rows ? 0 : dpi_train_tensor_size(&t);
+    *end += s->base && !a->is_array ? 0 : dpi_train_tensor_size(&t);
     return t;
 }
 
@@ -27,7 +27,7 @@ dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *s, int32_t layer,
     const dpi_shape sizes = dpi_graph_sizes(s, layer);
     dpi_train_tensor t = {0};
     int64_t end = 0;
-    for (const dpi_arch_tensor *a = dpi_train_table(s->arch)->tensors; a <= wanted; a++)
+    for (const dpi_arch_tensor *a = dpi_train_table(s, layer)->tensors; a <= wanted; a++)
         t = dpi_train_next_tensor(s, &sizes, a, &end);
     return t;
 }
@@ -35,7 +35,7 @@ dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *s, int32_t layer,
 dpi_train_tensor dpi_train_file_tensor(const dpi_graph_shape *s, int32_t layer,
                                        const dpi_arch_tensor *first) {
     dpi_train_tensor t = dpi_train_layer_tensor(s, layer, first);
-    for (int32_t i = 1; i < dpi_arch_parts(dpi_train_table(s->arch), first); i++)
+    for (int32_t i = 1; i < dpi_arch_parts(dpi_train_table(s, layer), first); i++)
         t.n_rows += dpi_train_layer_tensor(s, layer, first + i).n_rows;
     return t;
 }
@@ -43,7 +43,7 @@ dpi_train_tensor dpi_train_file_tensor(const dpi_graph_shape *s, int32_t layer,
 /* The entry with which the index-th tensor of a layer begins in the table; NULL: there are
  * fewer. */
 static const dpi_arch_tensor *entry_of(const dpi_graph_shape *s, int32_t layer, int32_t index) {
-    const dpi_arch_table *table = dpi_train_table(s->arch);
+    const dpi_arch_table *table = dpi_train_table(s, layer);
     const dpi_shape sizes = dpi_graph_sizes(s, layer);
     const dpi_arch_tensor *t = table->tensors;
     for (; t < table->tensors + table->n_tensors; t += dpi_arch_parts(table, t))

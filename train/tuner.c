@@ -200,20 +200,20 @@ dpi_status dpi_tuner_memory_of(const dpi_tuner_options *options, dpi_tuner_memor
     dpi_tuner t = {.options = *options};
     DPI_TRY(check(options, err));
     const dpi_status status = measure_shape(&t, err);
-    const bool biased = t.tables.biases;
-    dpi_base_tables_free(&t.tables);
-    t.shape.frequencies = NULL, t.shape.layers = NULL, t.shape.biases = NULL;
-    if (status != DPI_STATUS_OK)
+    if (status != DPI_STATUS_OK) {
+        dpi_base_tables_free(&t.tables);
         return status;
+    }
     t.options.n_threads = dpi_process_threads(options->n_threads);
     const int64_t n = t.lora.n_params, n_before = options->full ? 0 : t.layout.n_params;
     const size_t n_work = t.graph->work_size(&t.shape), real = sizeof(float);
-    const int64_t n_biases = biased ? t.shape.n_layer * dpi_graph_bias_size(&t.shape) : 0;
+    const int64_t n_biases = t.shape.biases ? t.shape.n_layer * dpi_graph_bias_size(&t.shape) : 0;
     *memory = (dpi_tuner_memory){
         .state_bytes = (n_before + n_biases + 4 * n) * (int64_t)real,
         .step_bytes = n * (int64_t)(sizeof(int64_t) + 3 * real),
         .thread_bytes = n * (int64_t)(2 * real + sizeof(int32_t) + sizeof(int64_t)) +
                         (int64_t)(n_work * t.graph->real_size)};
+    dpi_base_tables_free(&t.tables);
     return measure_blas(&t, memory, err);
 }
 

@@ -4,6 +4,7 @@
 #define DPI_TRAIN_WORK_H
 
 #include "train/attention.h"
+#include "train/delta.h"
 #include "train/graph.h"
 #include "train/lora.h"
 
@@ -19,13 +20,17 @@ typedef struct activations {
     real *x;        /* [context, dim] input of the layer */
     real *r1;       /* [context] of the first norm */
     real *n1;       /* [context, dim] normalised; without a norm x */
-    real *qkv;      /* [context, qkv], normalised, rotated */
+    real *qkv;      /* [context, qkv], normalised, rotated; of a delta net what the products gave */
     real *made;     /* [context, made] before the norms of heads; without these qkv */
     real *rq, *rk, *rv; /* [context, norms in a row] of those */
     real *dqkv;     /* [context, qkv] where later layers read its k and v; else that of the work
                        space */
-    real *att;      /* [context, att] output of attention */
+    real *att;      /* [context, att] output of attention, or of a delta net */
     real *lse;      /* [context, n_head] */
+    real *gates;    /* [context, q] of queries */
+    real *gated;    /* [context, att] att times those; without gates att */
+    real *u;        /* of a delta net: [context, keys]; what follows as delta.h has it */
+    real *r_keys, *decay, *read, *r_read;
     real *attended; /* [context, dim] what attention adds, before its norm */
     real *r_att;    /* [context] of that norm */
     real *middle;   /* [context, dim] x + attention */
@@ -62,6 +67,8 @@ typedef struct work {
                      scale */
     real *dqkv;   /* as qkv */
     real *dmade;  /* as made, where heads have norms */
+    real *mixed;  /* [context, mixed] where queries have gates: with them, or its gradient */
+    real *du, *ddecay, *states, *row; /* of delta nets, as delta.h has it */
     real *dh;     /* [context, the larger of ffn and input] */
     /* With inputs of layers: */
     real *inputs;  /* [context, n_layer, input] */
@@ -73,7 +80,7 @@ typedef struct work {
     float *floats; /* [the larger of n_layer * input and dim] a row of the model's */
     real *ones;    /* [head_v] the weights of a norm without any */
     real *low;    /* [2, context, rank] where adapters are trained */
-    real *unused; /* [the longest norm] gradients of norms that are not trained */
+    real *unused; /* [the longest norm or filter] gradients of those that are not trained */
     real *tile;   /* [tile_reals] with a base, or with inputs of layers */
     real *layers;
     size_t size; /* of all, in reals */
@@ -83,9 +90,11 @@ static int32_t head_rows(const dpi_graph_shape *s) {
     const int32_t most = s->base ? BASE_HEAD_ROWS : HEAD_ROWS;
     return s->context < most ? s->context : most;
 }
+static bool has_gates(const dpi_graph_shape *s) { return s->arch->has_gated_queries; }
 static int64_t tile_reals(const dpi_graph_shape *s) {
     const dpi_graph_widths wide = dpi_graph_widest(s);
-    const int64_t sizes[] = {s->dim, s->n_vocab, wide.ffn, wide.q, wide.att};
+    const int64_t sizes[] = {s->dim, s->n_vocab, wide.ffn, has_gates(s) ? 2 * wide.q : wide.q,
+                             wide.att, delta_keys(&wide.delta)};
     int64_t rows = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         rows = sizes[i] > rows ? sizes[i] : rows;
@@ -137,7 +146,10 @@ static real *place(real *base, size_t *used, int64_t n) {
 static int64_t map_layer(const dpi_graph_shape *s, int32_t layer, real *base, activations *a) {
     const dpi_graph_widths wide = dpi_graph_widths_of(s, layer);
     const dpi_graph_places at = dpi_graph_places_of(s, layer);
+    const dpi_delta_shape *delta = &wide.delta;
     const int64_t n = s->context, dim = s->dim, ffn = wide.ffn, input = wide.input;
+    const int64_t n_read = delta->n_v_head ? n * wide.att : 0;
+    const bool gated = has_gates(s) && wide.n_head > 0;
     const int64_t with_post_att = at.post_attn_norm.n ? n : 0;
     const int64_t with_post_ffn = at.post_ffn_norm.n ? n : 0, with_input = input ? n : 0;
     size_t used = 0;
@@ -152,6 +164,13 @@ static int64_t map_layer(const dpi_graph_shape *s, int32_t layer, real *base, ac
     a->dqkv = is_shared(s, layer) ? place(base, &used, n * wide.qkv) : NULL;
     a->att = place(base, &used, n * wide.att);
     a->lse = place(base, &used, n * wide.n_head);
+    a->gates = place(base, &used, gated ? n * wide.q : 0);
+    a->gated = gated ? place(base, &used, n * wide.att) : a->att;
+    a->u = place(base, &used, n * delta_keys(delta));
+    a->r_keys = place(base, &used, n * 2 * delta->n_k_head);
+    a->decay = place(base, &used, n * 2 * delta->n_v_head);
+    a->read = place(base, &used, n_read);
+    a->r_read = place(base, &used, n * delta->n_v_head);
     a->attended = place(base, &used, with_post_att * dim);
     a->r_att = place(base, &used, with_post_att);
     a->middle = place(base, &used, n * dim);
@@ -170,10 +189,20 @@ static int64_t map_layer(const dpi_graph_shape *s, int32_t layer, real *base, ac
     return (int64_t)used;
 }
 
-/* Whether layers have a norm behind a block. */
+/* Whether a layer has a norm behind a block; norms of heads. */
 static bool has_post_norms(const dpi_graph_shape *s) {
-    const dpi_graph_places at = dpi_graph_places_of(s, 0);
-    return at.post_attn_norm.n > 0 || at.post_ffn_norm.n > 0;
+    bool has = false;
+    for (int32_t l = 0; l < s->n_layer; l++) {
+        const dpi_graph_places at = dpi_graph_places_of(s, l);
+        has = has || at.post_attn_norm.n > 0 || at.post_ffn_norm.n > 0;
+    }
+    return has;
+}
+static bool has_head_norms(const dpi_graph_shape *s) {
+    bool has = false;
+    for (int32_t l = 0; l < s->n_layer; l++)
+        has = has || dpi_graph_places_of(s, l).q_norm.n > 0;
+    return has;
 }
 
 /* What makes the inputs of layers. */
@@ -191,12 +220,22 @@ static void map_inputs(const dpi_graph_shape *s, work *w, real *base, size_t *us
     w->ones = place(base, used, s->arch->norms_values ? wide.head_v : 0);
 }
 
+/* What delta nets and gates of queries need beside their activations. */
+static void map_mixing(const dpi_graph_shape *s, work *w, real *base, size_t *used) {
+    const dpi_graph_widths wide = dpi_graph_widest(s);
+    const int64_t n = s->context;
+    w->mixed = place(base, used, has_gates(s) ? n * wide.mixed : 0);
+    w->du = place(base, used, n * delta_keys(&wide.delta));
+    w->ddecay = place(base, used, n * 2 * wide.delta.n_v_head);
+    w->states = place(base, used, delta_states(&wide.delta, s->context));
+    w->row = place(base, used, wide.delta.dim_v);
+}
+
 static work work_map(const dpi_graph_shape *s, real *base) {
     const dpi_graph_widths wide = dpi_graph_widest(s);
-    const dpi_graph_places at = dpi_graph_places_of(s, 0);
     const int64_t n = s->context, dim = s->dim;
     const int64_t norms[] = {dim, s->arch->norms_all_heads ? wide.q : wide.head, wide.head_v,
-                             wide.input};
+                             wide.input, (int64_t)delta_keys(&wide.delta) * wide.delta.n_tap};
     int64_t norm = 0; /* the longest */
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
         norm = norms[i] > norm ? norms[i] : norm;
@@ -218,7 +257,8 @@ static work work_map(const dpi_graph_shape *s, real *base) {
     w.dn = place(base, &used, n * (wide.att > dim ? wide.att : dim));
     w.added = place(base, &used, has_post_norms(s) || has_residual_scale(s) ? n * dim : 0);
     w.dqkv = place(base, &used, n * wide.qkv);
-    w.dmade = place(base, &used, at.q_norm.n ? n * wide.made : 0);
+    w.dmade = place(base, &used, has_head_norms(s) ? n * wide.made : 0);
+    map_mixing(s, &w, base, &used);
     w.dh = place(base, &used, n * (wide.input > wide.ffn ? wide.input : wide.ffn));
     map_inputs(s, &w, base, &used);
     w.low = place(base, &used, s->lora ? 2 * n * s->lora->rank : 0);

@@ -101,7 +101,8 @@ typedef struct dpi_finetune_options {
     double alpha;     /* default 16 */
     uint32_t targets; /* default DPI_FINETUNE_ALL; of matrices that are one tensor of the model's
                          file all or none; a layer that lacks one has no adapter of
-                         it */
+                         it. In a delta net the four that read its input have
+                         adapters where q, k or v is a target, the output where o is one */
     /* The optimiser: Adam, a linear warm-up and a cosine to a tenth of lr. */
     double clip;      /* of a unit's gradient; default 1 */
     double lr;        /* 0 (default): 1e-3, with full 1e-5 */

@@ -66,11 +66,12 @@ static void hash_head(struct sha256_ctx *hash, const dpi_gguf_tensor *t, uint32_
     sha256_update(hash, sizeof t->shape, (const uint8_t *)t->shape);
 }
 
-/* Of a file that nothing but its names is known of. */
+/* Of a file that nothing but its names is known of. ssm_dt.bias is an array of a delta net, and no
+ * bias of a matrix. */
 static bool may_be_trained(const char *tensor) {
     const char *dot = strrchr(tensor, '.');
-    return strncmp(tensor, "rope_", 5) != 0 && strncmp(tensor, "per_layer_", 10) != 0 &&
-           !(dot && strcmp(dot, ".bias") == 0);
+    const bool is_bias = dot && strcmp(dot, ".bias") == 0 && !strstr(tensor, ".ssm_dt.");
+    return strncmp(tensor, "rope_", 5) != 0 && strncmp(tensor, "per_layer_", 10) != 0 && !is_bias;
 }
 
 int64_t dpi_finetune_hash_whole(const dpi_gguf *file, char hex[DPI_FINETUNE_HEX + 1]) {

@@ -330,7 +330,7 @@ refuse 2 "--targets: found 'w'" $tune --sigma 2 --targets v,w -o x.gguf
 # What is written has the base's architecture, and texts are drawn with it. What needs the shared
 # data is skipped when it is absent.
 arch=${DPI_DATA:-$here/../../../shared/data}/arch
-for name in qwen3 gemma3 phi3 gemma4 gemma4-e2b; do
+for name in qwen3 gemma3 phi3 gemma4 gemma4-e2b qwen35; do
     base=$arch/$name-A.gguf of_base="${alone/m.gguf/$arch/$name-A.gguf} --units 8 --sigma 2"
     [ -f "$base" ] || { echo "left out: no $base"; continue; }
     works $of_base -o $name.gguf --merge $name-merged.gguf -q
@@ -347,6 +347,21 @@ P
     [ $name != phi3 ] || refuse 2 "one tensor, attn_qkv, of this model" $of_base -o x.gguf \
         --targets q
 done
+# A delta net has more than matrices and norms: all of it is trained, and counted.
+if [ -f "$arch/qwen35-A.gguf" ]; then
+    works ${full/m.gguf/$arch/qwen35-A.gguf} --sigma 2 --lr .01 -o delta.gguf -q
+    expect_err "all 218360 weights"
+    works generate delta.gguf --num 2 -n 4; expect_err "all 218360 weights"
+    "$dpinfer" inspect "$arch/qwen35-A.gguf" --json >before.json
+    "$dpinfer" inspect delta.gguf --json >after.json
+    python_check "a tensor stayed as it was" "$arch/qwen35-A.gguf" <<'P'
+def tensors(path, listed):
+    return {t["name"]: data(path)[t["offset"]:t["offset"] + t["bytes"]]
+            for t in load(listed)["tensors"]}
+a, b = tensors(sys.argv[1], "before.json"), tensors("delta.gguf", "after.json")
+assert a.keys() == b.keys() and all(a[name] != b[name] for name in a)
+P
+fi
 
 # ---- The report of texts, and its verification --------------------------------------------------
 texts="generate m.gguf --lora ah.gguf --num 6 -n 4"

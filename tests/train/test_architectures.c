@@ -10,7 +10,7 @@ static const char *const files[] = {
     "qwen2-A",      "qwen3-A",   "gemma2-A",     "gemma2-27b-A",    "gemma3-A", "gemma3-linear8-A",
     "vaultgemma-A", "phi3-A",    "mistral3-A",   "phi3-longrope-A", "granite-A", "smollm3-A",
     "olmo2-A",      "olmo3-A",   "llama-bias-A", "llama-yarn-A",    "llama-linear-A",
-    "llama-attnfactor-A", "gemma4-A", "gemma4-e2b-A",
+    "llama-attnfactor-A", "gemma4-A", "gemma4-e2b-A",   "qwen35-A",
 };
 
 enum { N = 64, N_VOCAB = 512, SHORT = 24, ARCH_RANK = 2 };
@@ -104,9 +104,16 @@ static void check_largest(graph_case *c, int64_t begin, int64_t n, const char *f
 /* Two examples, the second longer than a window. */
 static const int32_t ends[] = {0, 5, SHORT};
 
-/* Where layers are alike the i-th of n tensors is checked in one of them. */
-static bool is_checked(const dpi_graph_shape *s, int32_t i, int32_t n) {
-    return s->arch == &dpi_arch_gemma4 || i / n == i % n % s->n_layer;
+/* Where layers are alike the i-th tensor of one is checked in one of them; where they differ, in
+ * each that is the first of its kind, or in all of Gemma's, whose sizes differ. */
+static bool is_checked(const dpi_graph_shape *s, int32_t layer, int32_t i) {
+    const bool mixes = s->arch->layers[DPI_LAYER_DELTA].n_tensors > 0;
+    if (s->arch == &dpi_arch_gemma4)
+        return true;
+    for (int32_t l = 0; mixes && l < layer; l++)
+        if (dpi_graph_kind(s, l) == dpi_graph_kind(s, layer))
+            return false;
+    return mixes || layer == i % s->n_layer;
 }
 
 /* Of each tensor of a layer, and of those of no layer. */
@@ -116,10 +123,13 @@ TEST(test_gradient) {
         const dpi_graph_shape *s = &a->c->shape;
         read_row(a->c, files[f], SHORT, ends);
         differentiate(a->c);
-        const int32_t n_first = 2 + !s->tied, n_tensors = dpi_train_tensor_count(s) - n_first;
-        for (int32_t i = 0; i < n_first + n_tensors; i++) {
+        const int32_t n_first = 2 + !s->tied, n = dpi_train_tensor_count(s);
+        for (int32_t i = 0, in_layer = 0, before = 0; i < n; i++) {
             const dpi_train_tensor t = dpi_train_tensor_at(s, i);
-            if (i < n_first || is_checked(s, i - n_first, n_tensors / s->n_layer))
+            int32_t layer = 0;
+            (void)sscanf(t.name, "blk.%6d.", &layer);
+            in_layer = layer == before ? in_layer : 0, before = layer;
+            if (i < n_first || is_checked(s, layer, in_layer++))
                 check_largest(a->c, t.offset, dpi_train_tensor_size(&t), files[f], t.name);
         }
     }
@@ -132,11 +142,11 @@ TEST(test_adapters) {
         graph_case *c = a->c;
         read_row(c, files[f], SHORT, ends);
         differentiate(c);
-        for (int32_t i = 0; i < DPI_LORA_MATRICES * c->shape.n_layer; i++) {
-            const dpi_lora_layer layer =
-                dpi_lora_layer_of(&c->lora, &c->shape, i / DPI_LORA_MATRICES);
-            const dpi_lora_matrix *m = &layer.matrix[i % DPI_LORA_MATRICES];
-            if (m->a < 0 || !is_checked(&c->shape, i, DPI_LORA_MATRICES))
+        for (int32_t i = 0; i < DPI_GRAPH_MATRICES * c->shape.n_layer; i++) {
+            const int32_t l = i / DPI_GRAPH_MATRICES, matrix = i % DPI_GRAPH_MATRICES;
+            const dpi_lora_layer layer = dpi_lora_layer_of(&c->lora, &c->shape, l);
+            const dpi_lora_matrix *m = &layer.matrix[matrix];
+            if (m->a < 0 || !is_checked(&c->shape, l, matrix))
                 continue;
             check_largest(c, m->a, ARCH_RANK * m->n_in, files[f], "lora_a");
             check_largest(c, m->b, ARCH_RANK * m->n_adapted, files[f], "lora_b");

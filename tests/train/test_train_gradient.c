@@ -32,8 +32,11 @@ TEST(test_gradient) {
 /* What LLaMA does not have, by the architecture, and all the rest at once: scales, caps, windows,
  * rotations of windows, none, a bias of logits. */
 static dpi_graph_shape rich_shape(const dpi_arch *arch) {
-    static const dpi_graph_layer layers[] = {{9, DPI_ROTATION_WINDOW}, {0, DPI_ROTATION_ALL},
-                                             {130, DPI_ROTATION_NONE}};
+    static const dpi_graph_layer layers[] = {
+        {9, DPI_ROTATION_WINDOW, DPI_LAYER_ATTENTION},
+        {0, DPI_ROTATION_ALL, DPI_LAYER_ATTENTION},
+        {130, DPI_ROTATION_NONE, DPI_LAYER_ATTENTION},
+    };
     static const double frequencies[] = {.5, .1, .7, .2};
     static const float bias[VOCAB] = {1, -1, .5f};
     dpi_graph_shape s = small_shape(MAX_POSITIONS, 1);
