@@ -5,7 +5,7 @@
 #include "engine/arch.h"
 
 /* Keys are those of the architecture: block_count is llama.block_count in a file of llama. */
-enum { DPI_LAYERS_MAX = 1024 };
+enum { DPI_LAYERS_MAX = 512 };
 
 struct dpi_config {
     const dpi_arch *arch; /* general.architecture */

@@ -34,7 +34,7 @@ static bool place_layer(dpi_kv_cache *kv, const dpi_shape *shape, bool has_windo
            *end <= PTRDIFF_MAX;
 }
 
-/* Appends a delta net to the state. n_tap <= 2^6, dim <= 2^12, all values <= 2^22 of at most 2^10
+/* Appends a delta net to the state. n_tap <= 2^6, dim <= 2^12, all values <= 2^22 of at most 2^9
  * layers: it stays under 2^64. */
 static void place_state(dpi_kv_cache *kv, const dpi_shape *shape, dpi_kv_layer *l) {
     const uint64_t n_values = (uint64_t)dpi_extent_of(shape, DPI_EXTENT_VALUES);

@@ -130,7 +130,7 @@ void dpi_finetune_plan_init(dpi_finetune_plan *plan) {
 
 /* Beside what is counted: what the C library and OpenMP hold, and one part in GAPS, which the heap
  * loses between pieces. */
-enum { OTHER_BYTES = 1 << 20, GAPS = 256 };
+enum { OTHER_BYTES = 5 << 18, GAPS = 256 };
 
 static int64_t rows_of_unit(const dpi_finetune_options *o) {
     return (int64_t)(dpi_records_has_units(o->records) ? o->max_per_unit : 1) *
