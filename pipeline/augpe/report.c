@@ -20,7 +20,7 @@ static const char FORMAT[] = "dpinfer augpe";
 enum { VERSION = 2, REPORT_BYTES_MAX = 1 << 20 };
 
 static dpi_status no_memory(dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a report");
+    return dpi_no_memory(err, "a report");
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */

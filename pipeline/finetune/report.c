@@ -139,7 +139,7 @@ dpi_status dpi_finetune_report(const dpi_finetune_claim *c, const dpi_finetune_t
                    : NULL;
     json_decref(report);
     return *json ? DPI_STATUS_OK
-                 : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+                 : dpi_no_memory(err, "the report");
 }
 
 /* ---- Verification ---------------------------------------------------------------------------- */
@@ -217,7 +217,7 @@ static dpi_status count_texts(json_t *texts, const char *output, dpi_error *err)
         DPI_TRY(count_lines(output, &n, err));
     return json_object_set_new(texts, "number", json_integer(n)) == 0
                ? DPI_STATUS_OK
-               : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+               : dpi_no_memory(err, "the report");
 }
 
 /* The section of the texts, with what the output says of it; output NULL: as it is recorded. */
@@ -242,12 +242,12 @@ static dpi_status read_texts(const json_t *recorded, const char *output, json_t 
                        json_object_get(recorded, "min_p"), "output",
                        json_object_get(recorded, "output"));
     if (!*texts)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+        return dpi_no_memory(err, "the report");
     dpi_status status = output ? dpi_hash_one(output, &hash, err) : DPI_STATUS_OK;
     if (status == DPI_STATUS_OK && output) {
         status = json_object_set_new(*texts, "output", hash) == 0
                      ? count_texts(*texts, output, err)
-                     : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+                     : dpi_no_memory(err, "the report");
     }
     if (status != DPI_STATUS_OK)
         json_decref(*texts);
@@ -269,10 +269,8 @@ static dpi_status read_adapter(json_t *recorded, const char *path, dpi_finetune_
     return DPI_STATUS_OK;
 }
 
-/* A bound that was recorded may be above the one that is computed now by what bisection leaves. */
 int32_t dpi_finetune_holds(const dpi_finetune_claim *c, double recorded) {
-    return (isinf(recorded) && isinf(c->epsilon)) ||
-           (recorded >= c->epsilon * (1 - 1e-9) && recorded <= c->epsilon * (1 + 1e-3));
+    return dpi_compare_bound(recorded, c->epsilon);
 }
 
 static bool is_bound(const char *path) {
@@ -321,7 +319,7 @@ static dpi_status verify(json_t *root, const char *adapter_path, const char *out
                                        adapter, json_incref(texts));
     json_decref(texts);
     if (status == DPI_STATUS_OK && !computed)
-        status = dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+        status = dpi_no_memory(err, "the report");
     v->is_private = dpi_finetune_is_private(&said);
     v->model_hashed = adapter_path != NULL, v->output_hashed = output_path != NULL;
     snprintf(v->label, sizeof v->label, "%s", dpi_finetune_label(&said));
@@ -389,7 +387,7 @@ dpi_status dpi_finetune_verify(const char *path, dpi_verification *v, dpi_error 
     dpi_status status =
         recorded && computed
             ? dpi_compare(recorded, computed, &(dpi_compare_rules){is_number, is_bound}, v, err)
-            : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the fields of the claim");
+            : dpi_no_memory(err, "the fields of the claim");
     json_decref(recorded), json_decref(computed);
     return status == DPI_STATUS_OK ? add_check(v, &c, err) : status;
 }

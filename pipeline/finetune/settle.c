@@ -349,7 +349,7 @@ dpi_status dpi_finetune_statement(const dpi_finetune_claim *c, char **text, dpi_
                                                         : "--seed (insecure)");
     if (t.failed) {
         free(t.data);
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the statement");
+        return dpi_no_memory(err, "the statement");
     }
     *text = t.data;
     return DPI_STATUS_OK;

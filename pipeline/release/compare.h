@@ -11,8 +11,7 @@
 typedef struct dpi_compare_rules {
     /* It is believed, as nothing computes it. */
     bool (*is_given)(const dpi_verification *result, const char *path);
-    /* It is an upper bound that was searched for, and may be recorded a thousandth larger; NULL: no
-     * path is. */
+    /* It is an upper bound that was searched for (dpi_compare_bound); NULL: no path is. */
     bool (*is_bound)(const char *path);
 } dpi_compare_rules;
 
@@ -20,6 +19,10 @@ typedef struct dpi_compare_rules {
  * read of `recorded` and all that follows. Errors: MEMORY; the result is freed. */
 dpi_status dpi_compare(const json_t *recorded, const json_t *computed,
                        const dpi_compare_rules *rules, dpi_verification *result, dpi_error *err);
+
+/* Whether a bound may be recorded where `computed` follows: above it by what a search for it
+ * leaves, below it by no more than rounding. */
+bool dpi_compare_bound(double recorded, double computed);
 
 /* A field of one more check, with words of what was found and of what is needed. Errors: MEMORY;
  * the result is freed. */

@@ -30,7 +30,7 @@ static dpi_status parse(const char *name, const char *text, size_t n_bytes, json
         return DPI_STATUS_OK;
     const enum json_error_code why = json_error_code(&error);
     if (why == json_error_out_of_memory)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+        return dpi_no_memory(err, "the report");
     return dpi_fail(err, DPI_STATUS_FORMAT, "%s is not a JSON report: line %d, column %d: %s%s",
                     name, error.line, error.column,
                     why == json_error_premature_end_of_input ? "it ends too early"
@@ -108,10 +108,10 @@ dpi_status dpi_report_parse(const char *name, const char *text, size_t n_bytes, 
                             dpi_error *err) {
     dpi_report *r = calloc(1, sizeof *r);
     if (!r)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+        return dpi_no_memory(err, "the report");
     dpi_status status = dpi_report_added_init(&r->added)
                             ? parse(name, text, n_bytes, &r->recorded, err)
-                            : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+                            : dpi_no_memory(err, "the report");
     if (status == DPI_STATUS_OK)
         status = check_schema(name, r->recorded, err);
     if (status == DPI_STATUS_OK)
@@ -208,7 +208,7 @@ static dpi_status hash_output(const dpi_report *r, const dpi_claim *claim, const
     *output = dpi_report_output_json(&r->added, claim);
     if (!*output || !path)
         return *output ? DPI_STATUS_OK
-                       : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+                       : dpi_no_memory(err, "the report");
     dpi_status status = DPI_STATUS_OK;
     if (!json_is_object(*output))
         status = dpi_fail(err, DPI_STATUS_ARG, "the report names no output");
@@ -216,7 +216,7 @@ static dpi_status hash_output(const dpi_report *r, const dpi_claim *claim, const
         status = dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, dpi_reason(errno));
     else if (json_object_set_new(*output, "sha256", json_string(hex)) != 0 ||
              json_object_set_new(*output, "n_bytes", json_integer(n_bytes)) != 0)
-        status = dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+        status = dpi_no_memory(err, "the report");
     if (status != DPI_STATUS_OK)
         json_decref(*output);
     return status;
@@ -245,7 +245,7 @@ static dpi_status recompute(const dpi_report *r, const dpi_claim *claim, const c
         }
         if (json_object_set_new(model, "files", files) != 0) {
             json_decref(model);
-            return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+            return dpi_no_memory(err, "the report");
         }
     }
     json_t *output;
@@ -257,7 +257,7 @@ static dpi_status recompute(const dpi_report *r, const dpi_claim *claim, const c
     *expected = dpi_report_json(claim, r->complete, json_incref(r->software), model, output,
                                 &r->added);
     return *expected ? DPI_STATUS_OK
-                     : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+                     : dpi_no_memory(err, "the report");
 }
 
 dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const char *output_path,
