@@ -52,6 +52,15 @@ static dpi_status optional(const dpi_gguf *gguf, const dpi_config *c, const char
     return dpi_config_count(gguf, c, key, 1, max, out, err);
 }
 
+dpi_status dpi_config_check_items(const dpi_gguf *gguf, const dpi_config *c, const char *key,
+                                  const dpi_gguf_kv *array, dpi_error *err) {
+    if (array->n_items == (uint64_t)c->n_layer)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s has %llu items, must have one for each of "
+                    "the %d layers", dpi_gguf_name(gguf), key_of(c, key).text,
+                    (unsigned long long)array->n_items, (int)c->n_layer);
+}
+
 /* A member of the shapes, `at` bytes from their begin: one number for all layers, or an array with
  * one for each. Absent: they stay as they are. */
 static dpi_status each(const dpi_gguf *gguf, dpi_config *c, const char *key, int32_t max, size_t at,
@@ -60,13 +69,11 @@ static dpi_status each(const dpi_gguf *gguf, dpi_config *c, const char *key, int
     const dpi_gguf_kv *kv = dpi_gguf_find(gguf, full.text);
     const bool is_array = kv && kv->type == DPI_GGUF_ARRAY;
     int32_t all = 0;
-    if (is_array && kv->n_items < (uint64_t)c->n_layer)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s has %llu items, must have one for each of "
-                        "the %d layers", dpi_gguf_name(gguf), full.text,
-                        (unsigned long long)kv->n_items, (int)c->n_layer);
-    if (!is_array && is_needed)
+    if (is_array)
+        DPI_TRY(dpi_config_check_items(gguf, c, key, kv, err));
+    else if (is_needed)
         DPI_TRY(required(gguf, c, key, max, &all, err));
-    else if (!is_array)
+    else
         DPI_TRY(optional(gguf, c, key, max, &all, err));
     for (int32_t l = 0; l < c->n_layer; l++) {
         const int32_t n = is_array ? dpi_gguf_item_i32(kv, (uint64_t)l) : all;
@@ -213,7 +220,8 @@ static dpi_status read_rope(const dpi_gguf *gguf, dpi_config *c, dpi_error *err)
 dpi_status dpi_config_read_windows(const dpi_gguf *gguf, dpi_config *c, int32_t window,
                                    int32_t period, dpi_error *err) {
     const full_key window_key = key_of(c, "attention.sliding_window");
-    const full_key key = key_of(c, "attention.sliding_window_pattern");
+    static const char name[] = "attention.sliding_window_pattern";
+    const full_key key = key_of(c, name);
     const dpi_gguf_kv *pattern = dpi_gguf_find(gguf, key.text);
     const bool is_array = pattern && pattern->type == DPI_GGUF_ARRAY;
     int64_t size = window, n = period;
@@ -222,10 +230,8 @@ dpi_status dpi_config_read_windows(const dpi_gguf *gguf, dpi_config *c, int32_t 
         DPI_TRY(dpi_gguf_get_array(gguf, key.text, DPI_GGUF_BOOL, &pattern, err));
     else
         DPI_TRY(dpi_gguf_get_int(gguf, key.text, 0, DPI_LAYERS_MAX, &n, NULL, err));
-    if (is_array && pattern->n_items != (uint64_t)c->n_layer)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s has %llu items, must have one for each of "
-                        "the %d layers", dpi_gguf_name(gguf), key.text,
-                        (unsigned long long)pattern->n_items, (int)c->n_layer);
+    if (is_array)
+        DPI_TRY(dpi_config_check_items(gguf, c, name, pattern, err));
     c->window = (int32_t)size;
     for (int32_t l = 0; size > 0 && l < c->n_layer; l++)
         c->has_window[l] = is_array ? dpi_gguf_item_bool(pattern, (uint64_t)l)

@@ -61,6 +61,9 @@ dpi_status dpi_config_demand(const dpi_gguf *gguf, const dpi_config *config, con
 /* A count ARCH.KEY whose default is *out. */
 dpi_status dpi_config_count(const dpi_gguf *gguf, const dpi_config *config, const char *key,
                             int64_t min, int64_t max, int32_t *out, dpi_error *err);
+/* That ARCH.KEY, an array, has an item for each layer. */
+dpi_status dpi_config_check_items(const dpi_gguf *gguf, const dpi_config *config, const char *key,
+                                  const dpi_gguf_kv *array, dpi_error *err);
 /* A number ARCH.KEY whose default is *out; *found (may be NULL): whether
  * the file has it. */
 dpi_status dpi_config_number(const dpi_gguf *gguf, const dpi_config *config, const char *key,

@@ -93,22 +93,21 @@ static void place_work(dpi_session *s, layout *l) {
     const dpi_config *c = &s->model->config;
     dpi_work *w = &s->work;
     uint64_t rows = (uint64_t)s->max_rows, threads = (uint64_t)s->n_threads;
-    uint64_t n_embd = (uint64_t)c->n_embd, n_ff = (uint64_t)c->n_ff;
-    uint64_t n_o = (uint64_t)c->n_head * (uint64_t)c->head_dim_v;
-    uint64_t max_in = n_embd > n_ff ? n_embd : n_ff;
-    uint64_t n_input = (uint64_t)c->n_input;
-    max_in = max_in > n_o ? max_in : n_o;
-    const uint64_t n_values = most(c, DPI_EXTENT_VALUES);
-    max_in = max_in > n_values ? max_in : n_values;
-    max_in = max_in > n_input ? max_in : n_input;
+    const uint64_t n_embd = (uint64_t)c->n_embd, n_ff = most(c, DPI_EXTENT_FF);
+    const uint64_t n_o = most(c, DPI_EXTENT_ATT), n_values = most(c, DPI_EXTENT_VALUES);
+    const uint64_t n_input = (uint64_t)c->n_input;
+    const uint64_t of_inputs[] = {n_embd, n_ff, n_o, n_values, n_input};
+    uint64_t max_in = 0;
+    for (size_t i = 0; i < sizeof of_inputs / sizeof *of_inputs; i++)
+        max_in = of_inputs[i] > max_in ? of_inputs[i] : max_in;
     w->max_in = (int64_t)max_in;
     uint64_t max_blocks = max_in / DPI_Q8_BLOCK + 1;
     w->x = place_rows(s, l, n_embd);
     w->norm = place_rows(s, l, n_embd);
     w->squares = place_rows(s, l, (uint64_t)dpi_n_tiles(c->n_embd));
-    w->q = place_rows(s, l, (uint64_t)c->n_head * (uint64_t)c->head_dim);
-    w->k = place_rows(s, l, (uint64_t)c->n_kv_head * (uint64_t)c->head_dim);
-    w->v = place_rows(s, l, (uint64_t)c->n_kv_head * (uint64_t)c->head_dim_v);
+    w->q = place_rows(s, l, most(c, DPI_EXTENT_Q));
+    w->k = place_rows(s, l, most(c, DPI_EXTENT_K));
+    w->v = place_rows(s, l, most(c, DPI_EXTENT_V));
     w->att = place_rows(s, l, n_o);
     if (c->arch->has_gated_queries)
         w->qg = place_rows(s, l, most(c, DPI_EXTENT_QG));

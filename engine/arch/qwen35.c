@@ -46,15 +46,10 @@ static const char *const keys[] = {
     "rope.dimension_sections", /* of pictures: the positions of a text turn all sections alike */
     NULL};
 
-static dpi_status count(const dpi_gguf *gguf, const char *key, int64_t min, int64_t max,
-                        int32_t *out, dpi_error *err) {
-    int64_t value = 0;
-    bool found = false;
-    DPI_TRY(dpi_gguf_get_int(gguf, key, min, max, &value, &found, err));
-    if (!found)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: key %s is missing", dpi_gguf_name(gguf), key);
-    *out = (int32_t)value;
-    return DPI_STATUS_OK;
+static dpi_status count(const dpi_gguf *gguf, const dpi_config *c, const char *key, int64_t min,
+                        int64_t max, int32_t *out, dpi_error *err) {
+    DPI_TRY(dpi_config_demand(gguf, c, key, err));
+    return dpi_config_count(gguf, c, key, min, max, out, err);
 }
 
 static dpi_status check_multiple(const dpi_gguf *gguf, const char *key, int32_t value,
@@ -65,14 +60,15 @@ static dpi_status check_multiple(const dpi_gguf *gguf, const char *key, int32_t 
                     dpi_gguf_name(gguf), key, (int)value, of_key, (int)of);
 }
 
-static dpi_status read_delta(const dpi_gguf *gguf, dpi_shape *s, dpi_error *err) {
+static dpi_status read_delta(const dpi_gguf *gguf, const dpi_config *c, dpi_shape *s,
+                             dpi_error *err) {
     enum { TAPS_MOST = 64, DIM_MOST = 1 << 12, HEADS_MOST = 1 << 12, VALUES_MOST = 1 << 22 };
     int32_t n_values = 0;
-    DPI_TRY(count(gguf, KEY(TAPS), 2, TAPS_MOST, &s->delta.n_tap, err));
-    DPI_TRY(count(gguf, KEY(DIM), 1, DIM_MOST, &s->delta.dim, err));
-    DPI_TRY(count(gguf, KEY(K_HEADS), 1, HEADS_MOST, &s->delta.n_k_head, err));
-    DPI_TRY(count(gguf, KEY(V_HEADS), 1, HEADS_MOST, &s->delta.n_v_head, err));
-    DPI_TRY(count(gguf, KEY(VALUES), 1, VALUES_MOST, &n_values, err));
+    DPI_TRY(count(gguf, c, TAPS, 2, TAPS_MOST, &s->delta.n_tap, err));
+    DPI_TRY(count(gguf, c, DIM, 1, DIM_MOST, &s->delta.dim, err));
+    DPI_TRY(count(gguf, c, K_HEADS, 1, HEADS_MOST, &s->delta.n_k_head, err));
+    DPI_TRY(count(gguf, c, V_HEADS, 1, HEADS_MOST, &s->delta.n_v_head, err));
+    DPI_TRY(count(gguf, c, VALUES, 1, VALUES_MOST, &n_values, err));
     DPI_TRY(check_multiple(gguf, KEY(V_HEADS), s->delta.n_v_head, KEY(K_HEADS), s->delta.n_k_head,
                            err));
     DPI_TRY(check_multiple(gguf, KEY(VALUES), n_values, KEY(V_HEADS), s->delta.n_v_head, err));
@@ -82,26 +78,20 @@ static dpi_status read_delta(const dpi_gguf *gguf, dpi_shape *s, dpi_error *err)
 
 /* Blocks of multi-token prediction are counted, and stand behind the layers. */
 static dpi_status leave_out(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
-    int64_t n = 0;
-    DPI_TRY(dpi_gguf_get_int(gguf, KEY(LEFT_OUT), 0, c->n_layer - 1, &n, NULL, err));
-    c->n_left_out = (int32_t)n;
+    DPI_TRY(dpi_config_count(gguf, c, LEFT_OUT, 0, c->n_layer - 1, &c->n_left_out, err));
     c->n_layer -= c->n_left_out;
     return DPI_STATUS_OK;
 }
 
 static dpi_status read_kinds(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
     const dpi_gguf_kv *recurrent = NULL;
-    int64_t interval = 4;
+    int32_t interval = 4;
     dpi_shape shape = {0};
-    DPI_TRY(read_delta(gguf, &shape, err));
+    DPI_TRY(read_delta(gguf, c, &shape, err));
     DPI_TRY(dpi_gguf_get_array(gguf, KEY(RECURRENT), DPI_GGUF_BOOL, &recurrent, err));
-    DPI_TRY(dpi_gguf_get_int(gguf, KEY(INTERVAL), 1, DPI_LAYERS_MAX, &interval, NULL, err));
-    if (recurrent && recurrent->n_items != (uint64_t)c->n_layer &&
-        recurrent->n_items != (uint64_t)(c->n_layer + c->n_left_out))
-        return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s: %s has %llu items, must have one for each of the %d layers",
-                        dpi_gguf_name(gguf), KEY(RECURRENT), (unsigned long long)recurrent->n_items,
-                        (int)c->n_layer);
+    DPI_TRY(dpi_config_count(gguf, c, INTERVAL, 1, DPI_LAYERS_MAX, &interval, err));
+    if (recurrent && recurrent->n_items != (uint64_t)(c->n_layer + c->n_left_out))
+        DPI_TRY(dpi_config_check_items(gguf, c, RECURRENT, recurrent, err));
     for (int32_t l = 0; l < c->n_layer; l++) {
         const bool is_delta = recurrent ? dpi_gguf_item_bool(recurrent, (uint64_t)l)
                                         : (l + 1) % interval != 0;

@@ -205,6 +205,8 @@ TEST(test_numbers_of_layers) {
     REFUSED(heads, "", 0, DPI_STATUS_FORMAT,
             "head_count has 0 items, must have one for each of the 1 layers",
             build_numbers(&b, heads, 2, 0));
+    REFUSED(n_ff, "", 0, DPI_STATUS_FORMAT, "has 2 items, must have one for each of the 1 layers",
+            build_array(&b, n_ff, DPI_GGUF_I32, (int32_t[]){64, 64}, 2, 4));
     REFUSED(n_ff, "", 0, DPI_STATUS_FORMAT, "tensor blk.0.ffn_gate.weight has shape",
             build_numbers(&b, n_ff, 32, 1));
 }
