@@ -110,7 +110,7 @@ static void measure(const dpi_vocabulary *v, int32_t mechanism, double epsilon,
         for (size_t j = 0; j < n; j++)
             list += (double)words[j].n_list / (double)n / N_RUNS;
     }
-    printf("%-12s epsilon %4g   %7.2f ms   list %8.1f\n", dpi_mechanism_name(mechanism), epsilon,
+    printf("%-12s epsilon %4g   %7.2f ms   list %8.1f\n", dpi_words_mechanism_name(mechanism), epsilon,
            bench_median(ms, N_RUNS), list);
     dpi_perturber_free(p);
 }
@@ -123,7 +123,7 @@ int main(int argc, char **argv) {
     dpi_vocabulary *v = make_vocabulary(n, dim);
     printf("%d words, %d dimensions, a text of %d words:\n", n, dim, N_WORDS);
     measure_random(dim);
-    for (int32_t mechanism = 0; mechanism < DPI_MECHANISM_CALIBRATED; mechanism++)
+    for (int32_t mechanism = 0; mechanism < DPI_WORDS_CALIBRATED; mechanism++)
         for (double epsilon = 2; epsilon < 15; epsilon += 6)
             measure(v, mechanism, epsilon, n_threads);
     dpi_vocabulary_free(v);

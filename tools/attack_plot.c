@@ -95,7 +95,7 @@ static void plot_legend(const attack_row *rows, int n_rows, int y) {
         printf("<line class=\"m%d\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>"
                "<text x=\"%d\" y=\"%d\">%s</text>\n",
                rows[i].mechanism, x, x + 24, y, y, x + 30, y + 4,
-               dpi_mechanism_name(rows[i].mechanism));
+               dpi_words_mechanism_name(rows[i].mechanism));
         x += 130;
     }
 }

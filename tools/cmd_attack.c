@@ -21,10 +21,10 @@ typedef struct attacks {
     words_input in;
     dpi_attack *attack;
     remote_options remote; /* url NULL: no model elsewhere guesses */
-    int32_t mechanism[DPI_N_MECHANISMS];
+    int32_t mechanism[DPI_N_WORDS_MECHANISMS];
     double epsilon[MAX_EPSILONS];
     int n_mechanisms, n_epsilons, n_rows;
-    attack_row rows[DPI_N_MECHANISMS * MAX_EPSILONS]; /* in the order of the lists */
+    attack_row rows[DPI_N_WORDS_MECHANISMS * MAX_EPSILONS]; /* in the order of the lists */
 } attacks;
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
@@ -33,12 +33,12 @@ static int parse_mechanisms(attacks *k, const char *text) {
     for (const char *p = text;; p++) {
         const size_t n = strcspn(p, ",");
         int32_t m = 0;
-        for (; m < DPI_N_MECHANISMS; m++)
-            if (strlen(dpi_mechanism_name(m)) == n && strncmp(p, dpi_mechanism_name(m), n) == 0)
+        for (; m < DPI_N_WORDS_MECHANISMS; m++)
+            if (strlen(dpi_words_mechanism_name(m)) == n && strncmp(p, dpi_words_mechanism_name(m), n) == 0)
                 break;
         for (int i = 0; i < k->n_mechanisms; i++)
-            m = k->mechanism[i] == m ? DPI_N_MECHANISMS : m;
-        if (m == DPI_N_MECHANISMS)
+            m = k->mechanism[i] == m ? DPI_N_WORDS_MECHANISMS : m;
+        if (m == DPI_N_WORDS_MECHANISMS)
             return cli_fail(CLI_USAGE,
                             "--mechanism: found '%s', allowed are rantext, santext+, custext+, "
                             "exponential and calibrated, each once, between commas", text);
@@ -92,7 +92,7 @@ static double share_of(int64_t k, int64_t n) { return n > 0 ? (double)k / (doubl
 static void add_row(table *t, const attack_row *row, bool synonyms) {
     const dpi_attack_result *r = &row->result;
     double low, high;
-    table_text(t, "mechanism", "%s", dpi_mechanism_name(row->mechanism));
+    table_text(t, "mechanism", "%s", dpi_words_mechanism_name(row->mechanism));
     table_number(t, "epsilon", 2, row->epsilon);
     table_number(t, "words", 0, (double)r->n_words);
     for (int guess = 0; guess < DPI_N_GUESSES; guess++) {

@@ -123,7 +123,7 @@ static int write_statement(const perturb *p) {
             "  a document   of L words has L times the epsilon of a word: for most texts that is\n"
             "               no protection of the whole. Many words can be guessed from context.\n"
             "  not hidden   the number of words, where they stand%s\n",
-            dpi_mechanism_name(o->mechanism), dpi_vocabulary_count(p->in.vocabulary),
+            dpi_words_mechanism_name(o->mechanism), dpi_vocabulary_count(p->in.vocabulary),
             dpi_vocabulary_dim(p->in.vocabulary), o->epsilon, words_truth(o, p->in.vocabulary),
             words_drop_unknown(o) ? ", that unknown words were dropped" : "") >= 0 &&
         fflush(stderr) == 0;
@@ -150,7 +150,7 @@ static int certify(perturb *p) {
     if (dpi_perturb_certify(p->perturber, &c, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     facts_init(&f);
-    facts_text(&f, "mechanism", "mechanism", dpi_mechanism_name(p->in.options.mechanism));
+    facts_text(&f, "mechanism", "mechanism", dpi_words_mechanism_name(p->in.options.mechanism));
     facts_int(&f, "n_words", "words", dpi_vocabulary_count(p->in.vocabulary));
     facts_int(&f, "n_dimensions", "dimensions", dpi_vocabulary_dim(p->in.vocabulary));
     facts_real(&f, "epsilon_nominal", "nominal epsilon", c.nominal);

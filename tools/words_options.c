@@ -112,14 +112,14 @@ int words_each(words_input *in, words_use use, void *user) {
 
 const char *words_truth(const dpi_perturb_options *o, const dpi_vocabulary *v) {
     switch (o->mechanism) {
-    case DPI_MECHANISM_EXPONENTIAL:
-    case DPI_MECHANISM_CALIBRATED:
+    case DPI_WORDS_EXPONENTIAL:
+    case DPI_WORDS_CALIBRATED:
         return "holds for every pair of words";
-    case DPI_MECHANISM_SANTEXT:
+    case DPI_WORDS_SANTEXT:
         return dpi_perturb_frequent(o, dpi_vocabulary_count(v)) > 0
                    ? "INFINITE: a frequent word stays with a probability that no other has"
                    : "another, which grows with the distance of two words: see --certify";
-    case DPI_MECHANISM_CUSTEXT:
+    case DPI_WORDS_CUSTEXT:
         return "INFINITE: words of two groups never become the same, stop words and numbers stay";
     default:
         return "another, which depends on the vocabulary (INFINITE, if it has numbers): see "
@@ -128,7 +128,7 @@ const char *words_truth(const dpi_perturb_options *o, const dpi_vocabulary *v) {
 }
 
 bool words_drop_unknown(const dpi_perturb_options *o) {
-    return o->mechanism == DPI_MECHANISM_RANTEXT || o->mechanism == DPI_MECHANISM_CUSTEXT;
+    return o->mechanism == DPI_WORDS_RANTEXT || o->mechanism == DPI_WORDS_CUSTEXT;
 }
 
 json_t *words_string(const char *text) {

@@ -45,7 +45,7 @@ static json_t *report_of(const words_input *in, const dpi_certificate *c,
         "{s:s, s:i, s:s, s:{s:s, s:f, s:f, s:f, s:i}, s:{s:i, s:i, s:s}, s:{s:o, s:o, s:f, s:f, "
         "s:f}, s:{s:I, s:I, s:I}, s:{s:s, s:s, s:s, s:f, s:o, s:o}}",
         "format", FORMAT, "version", VERSION, "program", program,
-        "parameters", "mechanism", dpi_mechanism_name(o->mechanism), "epsilon", o->epsilon,
+        "parameters", "mechanism", dpi_words_mechanism_name(o->mechanism), "epsilon", o->epsilon,
         "rare", o->rare, "replaced", o->replaced, "group_size", (int)o->group_size,
         "vocabulary", "n_words", (int)dpi_vocabulary_count(in->vocabulary), "n_dimensions",
         (int)dpi_vocabulary_dim(in->vocabulary), "hash", hash,
@@ -108,8 +108,8 @@ static double epsilon_of(const json_t *value) {
 }
 
 static bool is_one_of(const char *name, int32_t *mechanism) {
-    for (*mechanism = 0; name && *mechanism < DPI_N_MECHANISMS; ++*mechanism)
-        if (strcmp(name, dpi_mechanism_name(*mechanism)) == 0)
+    for (*mechanism = 0; name && *mechanism < DPI_N_WORDS_MECHANISMS; ++*mechanism)
+        if (strcmp(name, dpi_words_mechanism_name(*mechanism)) == 0)
             return true;
     return false;
 }
@@ -181,13 +181,13 @@ static void check_theorems(verdict *k, const said *s) {
     check_that(k, "parameters.rare", o->rare > 0 && o->rare <= 1, "0 < x <= 1");
     check_that(k, "parameters.replaced", is_share(o->replaced), "0..1");
     check_that(k, "parameters.group_size", o->group_size >= 2 && o->group_size <= 1000, "2..1000");
-    if (o->mechanism == DPI_MECHANISM_EXPONENTIAL || o->mechanism == DPI_MECHANISM_CALIBRATED)
+    if (o->mechanism == DPI_WORDS_EXPONENTIAL || o->mechanism == DPI_WORDS_CALIBRATED)
         check_that(k, "certificate.epsilon", epsilon <= o->epsilon, "not above parameters.epsilon");
-    else if (o->mechanism == DPI_MECHANISM_SANTEXT && o->replaced < 1 &&
+    else if (o->mechanism == DPI_WORDS_SANTEXT && o->replaced < 1 &&
              dpi_perturb_frequent(o, s->n_words) > 0)
         check_that(k, "certificate.epsilon", isinf(epsilon),
                    "infinite: a frequent word can stay");
-    else if (o->mechanism == DPI_MECHANISM_CUSTEXT && s->n_words > o->group_size)
+    else if (o->mechanism == DPI_WORDS_CUSTEXT && s->n_words > o->group_size)
         check_that(k, "certificate.epsilon", isinf(epsilon), "infinite: there are groups");
     else
         check_that(k, "certificate.epsilon", epsilon >= 0, "a number, or infinite");

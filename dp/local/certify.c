@@ -91,9 +91,9 @@ static dpi_status add_words(const dpi_local *l, int32_t thread, int32_t first, c
 /* Every word, and where a word that is not in the vocabulary is drawn for: that one too (x = -1).
  */
 static bool replaces_unknown(const dpi_local *l) {
-    return l->options.mechanism == DPI_MECHANISM_EXPONENTIAL ||
-           l->options.mechanism == DPI_MECHANISM_CALIBRATED ||
-           l->options.mechanism == DPI_MECHANISM_SANTEXT;
+    return l->options.mechanism == DPI_WORDS_EXPONENTIAL ||
+           l->options.mechanism == DPI_WORDS_CALIBRATED ||
+           l->options.mechanism == DPI_WORDS_SANTEXT;
 }
 
 typedef struct part {

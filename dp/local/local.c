@@ -16,7 +16,7 @@ enum { DIM_MAX = 1 << 14 };
 void dpi_perturb_options_init(dpi_perturb_options *options) {
     *options = (dpi_perturb_options){
         .struct_size = sizeof *options,
-        .mechanism = DPI_MECHANISM_RANTEXT,
+        .mechanism = DPI_WORDS_RANTEXT,
         .epsilon = 6,
         .rare = .9,
         .replaced = .3,
@@ -24,10 +24,10 @@ void dpi_perturb_options_init(dpi_perturb_options *options) {
     };
 }
 
-const char *dpi_mechanism_name(int32_t mechanism) {
+const char *dpi_words_mechanism_name(int32_t mechanism) {
     static const char *const names[] = {"rantext", "santext+", "custext+", "exponential",
                                         "calibrated"};
-    return mechanism >= 0 && mechanism < DPI_N_MECHANISMS ? names[mechanism] : NULL;
+    return mechanism >= 0 && mechanism < DPI_N_WORDS_MECHANISMS ? names[mechanism] : NULL;
 }
 
 int32_t dpi_perturb_frequent(const dpi_perturb_options *o, int32_t n_words) {
@@ -40,9 +40,9 @@ static dpi_status check_options(const dpi_perturb_options *o, dpi_error *err) {
     if (o->struct_size != sizeof *o)
         return dpi_fail(err, DPI_STATUS_ARG, "perturb options of %zu bytes, must be %zu",
                         o->struct_size, sizeof *o);
-    if (!dpi_mechanism_name(o->mechanism))
+    if (!dpi_words_mechanism_name(o->mechanism))
         return dpi_fail(err, DPI_STATUS_ARG, "mechanism %d, must be 0..%d", o->mechanism,
-                        DPI_N_MECHANISMS - 1);
+                        DPI_N_WORDS_MECHANISMS - 1);
     if (!(o->epsilon >= .001 && o->epsilon <= 64))
         return dpi_fail(err, DPI_STATUS_ARG, "epsilon of a word %g, must be .001..64", o->epsilon);
     if (!(o->rare > 0 && o->rare <= 1))
@@ -152,11 +152,11 @@ static dpi_status set_up(dpi_local *l, const double *range, dpi_error *err) {
     dpi_weights_tables(&l->tables);
     dpi_magnitude_tables_fill(&l->magnitudes);
     DPI_TRY(dpi_kernels_init(&l->kernels, DPI_ISA_AUTO, err));
-    if (l->options.mechanism == DPI_MECHANISM_RANTEXT)
+    if (l->options.mechanism == DPI_WORDS_RANTEXT)
         return set_noise(l, range, err);
-    if (l->options.mechanism == DPI_MECHANISM_CALIBRATED)
+    if (l->options.mechanism == DPI_WORDS_CALIBRATED)
         return dpi_local_calibrate(l, l->options.epsilon, err);
-    return l->options.mechanism == DPI_MECHANISM_CUSTEXT ? make_groups(l, err) : DPI_STATUS_OK;
+    return l->options.mechanism == DPI_WORDS_CUSTEXT ? make_groups(l, err) : DPI_STATUS_OK;
 }
 
 dpi_status dpi_local_create(const dpi_perturb_options *options, const uint32_t *distance, int32_t n,
@@ -296,11 +296,11 @@ void dpi_local_scores(const dpi_local *l, int32_t x, uint64_t threshold, dpi_loc
     list->n = 0;
     if (x < 0)
         add_all_alike(l, list);
-    else if (mechanism == DPI_MECHANISM_RANTEXT)
+    else if (mechanism == DPI_WORDS_RANTEXT)
         add_nearer(l, x, threshold, list);
-    else if (mechanism == DPI_MECHANISM_CUSTEXT)
+    else if (mechanism == DPI_WORDS_CUSTEXT)
         add_group(l, x, list);
-    else if (mechanism == DPI_MECHANISM_EXPONENTIAL || mechanism == DPI_MECHANISM_CALIBRATED)
+    else if (mechanism == DPI_WORDS_EXPONENTIAL || mechanism == DPI_WORDS_CALIBRATED)
         add_range(l, x, 0, l->diameter, l->h, list);
     else
         add_range(l, x, l->first_rare, 1 << DPI_LOCAL_SHIFT, SCORE_MOST, list);
@@ -311,7 +311,7 @@ static dpi_status stays(const dpi_local *l, int32_t x, dpi_random_fn random, voi
                         bool *stays, dpi_error *err) {
     uint32_t bits;
     *stays = false;
-    if (l->options.mechanism != DPI_MECHANISM_SANTEXT || x < 0 || x >= l->first_rare)
+    if (l->options.mechanism != DPI_WORDS_SANTEXT || x < 0 || x >= l->first_rare)
         return DPI_STATUS_OK;
     DPI_TRY(dpi_random_fill(random, user, &bits, sizeof bits, err));
     *stays = bits >= l->replaced;
@@ -328,7 +328,7 @@ dpi_status dpi_local_draw(const dpi_local *l, int32_t x, dpi_local_list *list, d
         *y = x;
         return DPI_STATUS_OK;
     }
-    if (l->options.mechanism == DPI_MECHANISM_RANTEXT)
+    if (l->options.mechanism == DPI_WORDS_RANTEXT)
         DPI_TRY(dpi_local_threshold(l, random, user, &threshold, err));
     dpi_local_scores(l, x, threshold, list);
     DPI_TRY(dpi_random_fill(random, user, bits, sizeof bits, err));

@@ -23,7 +23,7 @@ dpi_status dpi_local_rows_create(const dpi_local *local, int32_t n_cells, dpi_lo
     /* Cells: 64 n^2 exponentials are some seconds for 11,000 words, and few words can have more. */
     if (n_cells == 0)
         n_cells = (int32_t)fmin(4096, fmax(64, 0x1p21 / (double)n));
-    if (status == DPI_STATUS_OK && local->options.mechanism == DPI_MECHANISM_RANTEXT)
+    if (status == DPI_STATUS_OK && local->options.mechanism == DPI_WORDS_RANTEXT)
         status = dpi_threshold_law_make(local->noise_scale, local->dim, n_cells, &rows->law, err);
     if (status != DPI_STATUS_OK)
         dpi_local_rows_free(rows);
@@ -177,11 +177,11 @@ void dpi_local_row(dpi_local_rows *r, int32_t x, double *row, double *n_candidat
             row[x] = 0;
         return;
     }
-    if (x >= 0 && l->options.mechanism == DPI_MECHANISM_RANTEXT) {
+    if (x >= 0 && l->options.mechanism == DPI_WORDS_RANTEXT) {
         rantext_row(r, x, row, n_candidates);
         return;
     }
-    if (x >= 0 && l->options.mechanism == DPI_MECHANISM_SANTEXT && x < l->first_rare)
+    if (x >= 0 && l->options.mechanism == DPI_WORDS_SANTEXT && x < l->first_rare)
         santext_row(r, x, row);
     else
         list_row(r, x, 1, row);

@@ -57,20 +57,20 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_vocabulary_measure(dpi_vocabulary *vocabul
 
 /* ---- Mechanisms ------------------------------------------------------------------------------ */
 
-typedef enum dpi_mechanism {
-    DPI_MECHANISM_RANTEXT = 0,     /* a list of random size around the word */
-    DPI_MECHANISM_SANTEXT = 1,     /* SANTEXT+: all rare words, by distance */
-    DPI_MECHANISM_CUSTEXT = 2,     /* CUSTEXT+: the word's group */
-    DPI_MECHANISM_EXPONENTIAL = 3, /* all words, by distance over diameter */
+typedef enum dpi_words_mechanism {
+    DPI_WORDS_RANTEXT = 0,     /* a list of random size around the word */
+    DPI_WORDS_SANTEXT = 1,     /* SANTEXT+: all rare words, by distance */
+    DPI_WORDS_CUSTEXT = 2,     /* CUSTEXT+: the word's group */
+    DPI_WORDS_EXPONENTIAL = 3, /* all words, by distance over diameter */
     /* The same with the largest exponent whose certificate is at most epsilon, for the vocabulary
      * at hand: some 20 n^2 operations before the first word. */
-    DPI_MECHANISM_CALIBRATED = 4
-} dpi_mechanism;
-enum { DPI_N_MECHANISMS = 5 };
+    DPI_WORDS_CALIBRATED = 4
+} dpi_words_mechanism;
+enum { DPI_N_WORDS_MECHANISMS = 5 };
 
 typedef struct dpi_perturb_options {
     size_t struct_size;
-    int32_t mechanism; /* a dpi_mechanism */
+    int32_t mechanism; /* a dpi_words_mechanism */
     double epsilon;    /* nominal, of a word: 0.001..64 */
     double rare; /* santext+: share of the vocabulary, the rarest, that is sensitive: above 0, at
                     most 1 */
@@ -84,7 +84,7 @@ typedef struct dpi_perturb_options {
 /* rantext, epsilon 6, .9, .3, groups of 20, all processors. */
 DPI_API void dpi_perturb_options_init(dpi_perturb_options *options);
 /* "rantext", "santext+", "custext+", "exponential", "calibrated"; NULL: no such mechanism. */
-DPI_API const char *dpi_mechanism_name(int32_t mechanism);
+DPI_API const char *dpi_words_mechanism_name(int32_t mechanism);
 /* santext+: how many words of a vocabulary are frequent, its first ones. */
 DPI_API int32_t dpi_perturb_frequent(const dpi_perturb_options *options, int32_t n_words);
 

@@ -57,7 +57,7 @@ static void fill_number(const work *w, double *row) {
 static void fill_row(const work *w, dpi_local_rows *rows, int32_t x, double *row) {
     double unused;
     const int32_t n = w->local->n, mechanism = w->local->options.mechanism;
-    const bool other = x == n, numbers = mechanism == DPI_MECHANISM_RANTEXT;
+    const bool other = x == n, numbers = mechanism == DPI_WORDS_RANTEXT;
     const int32_t fate = !other    ? dpi_word_fate(mechanism, w->attack->vocabulary->words[x])
                          : numbers ? DPI_REPLACED_NUMBER
                                    : DPI_REPLACED_UNKNOWN;

@@ -185,17 +185,17 @@ static dpi_status replace(const dpi_perturber *p, worker *by, size_t i, dpi_erro
     size_t n_bytes = w->n_bytes;
     const char *word = dpi_word_bare(w->word, &n_bytes);
     const bool number = dpi_word_is_number(word, n_bytes);
-    if (mechanism == DPI_MECHANISM_RANTEXT && number) {
+    if (mechanism == DPI_WORDS_RANTEXT && number) {
         w->how = DPI_REPLACED_NUMBER;
         w->replacement = p->numbers[i];
         return draw_number(by, p->numbers[i], err);
     }
-    if (mechanism == DPI_MECHANISM_CUSTEXT && (number || dpi_word_is_stop(word, n_bytes))) {
+    if (mechanism == DPI_WORDS_CUSTEXT && (number || dpi_word_is_stop(word, n_bytes))) {
         w->how = DPI_REPLACED_KEPT;
         w->to = w->from;
         return DPI_STATUS_OK;
     }
-    if (w->from < 0 && (mechanism == DPI_MECHANISM_RANTEXT || mechanism == DPI_MECHANISM_CUSTEXT)) {
+    if (w->from < 0 && (mechanism == DPI_WORDS_RANTEXT || mechanism == DPI_WORDS_CUSTEXT)) {
         w->how = DPI_REPLACED_DROPPED;
         return DPI_STATUS_OK;
     }

@@ -82,9 +82,9 @@ int32_t dpi_word_fate(int32_t mechanism, const char *word) {
     size_t n_bytes = strlen(word);
     word = dpi_word_bare(word, &n_bytes);
     const bool number = dpi_word_is_number(word, n_bytes);
-    if (mechanism == DPI_MECHANISM_RANTEXT && number)
+    if (mechanism == DPI_WORDS_RANTEXT && number)
         return DPI_REPLACED_NUMBER;
-    if (mechanism == DPI_MECHANISM_CUSTEXT && (number || dpi_word_is_stop(word, n_bytes)))
+    if (mechanism == DPI_WORDS_CUSTEXT && (number || dpi_word_is_stop(word, n_bytes)))
         return DPI_REPLACED_KEPT;
     return DPI_REPLACED_DRAWN;
 }

@@ -71,7 +71,7 @@ static bool agrees(double counted, double p) {
 
 /* The exponential mechanism and SANTEXT+ by their formulas; the words 0 and 1 are frequent. */
 static double formula(int32_t mechanism, double epsilon, int x, int y) {
-    const bool santext = mechanism == DPI_MECHANISM_SANTEXT;
+    const bool santext = mechanism == DPI_WORDS_SANTEXT;
     const double divisor = santext ? 1 : distance(0, 5);
     const int first = santext ? 2 : 0;
     double sum = 0, p = 0;
@@ -146,7 +146,7 @@ static void check_threshold(void) {
 }
 
 static void check_what_leaves(void) {
-    open_perturber(DPI_MECHANISM_RANTEXT, 6, vectors, DIM);
+    open_perturber(DPI_WORDS_RANTEXT, 6, vectors, DIM);
     words_of("secretword 123456", 2);
     const char *text = dpi_perturbed_text(perturber);
     const long number = strtol(text, NULL, 10);
@@ -161,7 +161,7 @@ static void check_threads(void) {
     enum { N_SAME = 200 };
     static const float apart[N] = {0, 1, 2, 3, 4, 5};
     char *text = repeat("cat", N_SAME);
-    open_perturber(DPI_MECHANISM_EXPONENTIAL, 1, apart, 1);
+    open_perturber(DPI_WORDS_EXPONENTIAL, 1, apart, 1);
     const dpi_perturbed_word *w = words_of(text, N_SAME);
     for (int shift = 99; shift <= 101; shift++) { /* where the second one begins is its matter */
         int differ = 0;
@@ -174,15 +174,15 @@ static void check_threads(void) {
 }
 
 TEST(perturb) {
-    check_law(DPI_MECHANISM_SANTEXT, "santext+ draws by another law than its paper's");
-    check_law(DPI_MECHANISM_EXPONENTIAL,
+    check_law(DPI_WORDS_SANTEXT, "santext+ draws by another law than its paper's");
+    check_law(DPI_WORDS_EXPONENTIAL,
               "the exponential mechanism draws by another law than its theorem's");
-    hold(certified(DPI_MECHANISM_EXPONENTIAL) <= 3,
+    hold(certified(DPI_WORDS_EXPONENTIAL) <= 3,
          "the exponential mechanism has more than its epsilon");
-    hold(certified(DPI_MECHANISM_CALIBRATED) <= 3,
+    hold(certified(DPI_WORDS_CALIBRATED) <= 3,
          "the calibrated mechanism has more than its epsilon");
     /* "7" becomes a number, which no other word does */
-    hold(isinf(certified(DPI_MECHANISM_RANTEXT)), "a number has a bound that it has not");
+    hold(isinf(certified(DPI_WORDS_RANTEXT)), "a number has a bound that it has not");
     check_magnitudes();
     check_threshold();
     check_threads();

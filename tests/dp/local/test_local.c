@@ -118,9 +118,9 @@ static void custext(int x, double epsilon, double *p) {
 }
 
 static void formula(int x, double *p) {
-    if (options.mechanism == DPI_MECHANISM_EXPONENTIAL)
+    if (options.mechanism == DPI_WORDS_EXPONENTIAL)
         exponential(x, options.epsilon / 2, p);
-    else if (options.mechanism == DPI_MECHANISM_SANTEXT)
+    else if (options.mechanism == DPI_WORDS_SANTEXT)
         santext(x, options.epsilon, p);
     else
         custext(x, options.epsilon, p);
@@ -128,7 +128,7 @@ static void formula(int x, double *p) {
 
 TEST(test_probabilities) {
     static const double epsilons[] = {.01, 1, 6, 18, 60};
-    for (int32_t m = DPI_MECHANISM_SANTEXT; m <= DPI_MECHANISM_EXPONENTIAL; m++)
+    for (int32_t m = DPI_WORDS_SANTEXT; m <= DPI_WORDS_EXPONENTIAL; m++)
         for (const double *e = epsilons; e < END(epsilons); e++) {
             dpi_local_rows rows;
             double row[N], p[N], n_candidates;
@@ -149,7 +149,7 @@ TEST(test_probabilities) {
 /* Algorithm 2 of RANTEXT, given its threshold. */
 TEST(test_rantext_list) {
     dpi_local_list list;
-    open_mechanism(DPI_MECHANISM_RANTEXT, 6);
+    open_mechanism(DPI_WORDS_RANTEXT, 6);
     assert_ok(dpi_local_list_create(local, &list, ERR));
     for (uint64_t threshold = 1 << 10; threshold < UINT64_C(1) << 33; threshold = threshold * 3 / 2)
         for (int x = 0; x < N; x++) {
@@ -185,10 +185,10 @@ TEST(test_z) {
 TEST(test_draws) {
     enum { DRAWS = 20000 };
     uint64_t seed = 11;
-    for (int32_t m = 0; m <= DPI_MECHANISM_EXPONENTIAL; m++) {
+    for (int32_t m = 0; m <= DPI_WORDS_EXPONENTIAL; m++) {
         dpi_local_rows rows;
         /* Below 2 the noise is large and lists are long; at 40 they are of all sizes. */
-        open_mechanism(m, m == DPI_MECHANISM_RANTEXT ? 40 : 6);
+        open_mechanism(m, m == DPI_WORDS_RANTEXT ? 40 : 6);
         assert_ok(dpi_local_rows_create(local, 0, &rows, ERR));
         for (int32_t x = 0, y; x < N; x += 3) {
             double row[N], n_candidates, count[N] = {0};
@@ -202,7 +202,7 @@ TEST(test_draws) {
                 row[y] = DRAWS * exp(row[y]);
             const double p = counts_p(count, row, N);
             if (p < 1e-5)
-                fail_msg("%s, word %d: p = %g", dpi_mechanism_name(m), x, p);
+                fail_msg("%s, word %d: p = %g", dpi_words_mechanism_name(m), x, p);
         }
         dpi_local_rows_free(&rows);
     }
@@ -213,7 +213,7 @@ TEST(test_threshold) {
     enum { DRAWS = 200000 };
     dpi_local_rows rows;
     uint64_t seed = 3, t;
-    open_mechanism(DPI_MECHANISM_RANTEXT, 6);
+    open_mechanism(DPI_WORDS_RANTEXT, 6);
     assert_ok(dpi_local_rows_create(local, 0, &rows, ERR));
     const dpi_threshold_law *law = &rows.law;
     double *count = calloc((size_t)law->n_cells + 1, sizeof *count), most = 0, sum = 0;
@@ -237,7 +237,7 @@ TEST(test_threshold) {
 /* ---- Certificates ---------------------------------------------------------------------------- */
 
 TEST(test_certificates) {
-    for (int32_t m = DPI_MECHANISM_SANTEXT; m <= DPI_MECHANISM_EXPONENTIAL; m++) {
+    for (int32_t m = DPI_WORDS_SANTEXT; m <= DPI_WORDS_EXPONENTIAL; m++) {
         double p[N][N], finite = 0, guess = 0, kept = 0;
         bool infinite = false;
         open_mechanism(m, 6);
@@ -260,7 +260,7 @@ TEST(test_certificates) {
         const dpi_certificate c = certify();
         assert_true(c.nominal == 6 && isinf(c.epsilon) == infinite);
         assert_true(fabs(c.kept - kept) < 1e-9 && c.n_pairs == N * (N - 1) / 2);
-        if (m == DPI_MECHANISM_EXPONENTIAL) {
+        if (m == DPI_WORDS_EXPONENTIAL) {
             assert_true(fabs(c.best_guess - guess) < 1e-9);
             assert_true(fabs(c.finite - finite) < 1e-9); /* words outside add nothing to it */
             assert_true(c.epsilon <= 6 && c.infinite == 0);
@@ -334,7 +334,7 @@ TEST(test_rantext_certificate) {
     static const double epsilons[] = {.5, 2, 6, 14, 40};
     for (const double *e = epsilons; e < END(epsilons); e++) {
         double p[N][N], most = 0;
-        open_mechanism(DPI_MECHANISM_RANTEXT, *e);
+        open_mechanism(DPI_WORDS_RANTEXT, *e);
         integrate(p);
         for (int i = 0; i < N * N * N; i++)
             most = fmax(most, log(p[i / N % N][i % N] / p[i / N / N][i % N]));
@@ -349,7 +349,7 @@ TEST(test_fates) {
     static const int32_t fates[] = {DPI_REPLACED_KEPT, DPI_REPLACED_NUMBER};
     for (int i = 0; i < 2; i++) {
         int8_t fate[N] = {0};
-        open_mechanism(i == 0 ? DPI_MECHANISM_CUSTEXT : DPI_MECHANISM_RANTEXT, 2);
+        open_mechanism(i == 0 ? DPI_WORDS_CUSTEXT : DPI_WORDS_RANTEXT, 2);
         local->options.group_size = N;
         fate[3] = (int8_t)fates[i];
         local->fate = fate;
@@ -372,7 +372,7 @@ TEST(test_exponential_is_tight) {
     for (size_t i = 1; i < WORDS; i++)
         apart[i] = apart[i * WORDS] = 1 << 20;
     dpi_perturb_options_init(&options);
-    options.mechanism = DPI_MECHANISM_EXPONENTIAL, options.epsilon = epsilon;
+    options.mechanism = DPI_WORDS_EXPONENTIAL, options.epsilon = epsilon;
     assert_ok(dpi_local_create(&options, apart, WORDS, NULL, 1, &local, ERR));
     const double found = certify().epsilon;
     assert_true(found <= epsilon && found > epsilon - 1e-6);
@@ -396,7 +396,7 @@ static double loss_by_formula(double exponent) {
 TEST(test_calibrated) {
     static const double epsilons[] = {.01, .5, 3, 12, 60};
     for (const double *e = epsilons; e < END(epsilons); e++) {
-        open_mechanism(DPI_MECHANISM_CALIBRATED, *e);
+        open_mechanism(DPI_WORDS_CALIBRATED, *e);
         const double exponent = ldexp((double)local->h, -40) * log(2);
         assert_true(exponent > *e / 2); /* more than Theorem L gives */
         assert_true(loss_by_formula(exponent) <= *e);
@@ -410,12 +410,12 @@ TEST(test_calibrated) {
 TEST(test_refusals) {
     dpi_local *other;
     dpi_perturb_options o;
-    open_mechanism(DPI_MECHANISM_RANTEXT, 6);
+    open_mechanism(DPI_WORDS_RANTEXT, 6);
 #define LOCAL_REFUSED(change)                                                                      \
     (o = options, change,                                                                          \
      assert_error(dpi_local_create(&o, integer, N, range, DIM, &other, ERR), ARG, ""))
     LOCAL_REFUSED(o.epsilon = 65);
-    LOCAL_REFUSED(o.mechanism = DPI_N_MECHANISMS);
+    LOCAL_REFUSED(o.mechanism = DPI_N_WORDS_MECHANISMS);
     LOCAL_REFUSED(o.group_size = 1);
     LOCAL_REFUSED(o.rare = 0);
     vectors[4] = 5000;

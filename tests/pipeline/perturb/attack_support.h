@@ -33,7 +33,7 @@ static inline dpi_perturb_options mechanism(int32_t which, double epsilon) {
 
 /* SANTEXT+ that replaces no frequent word, over all n words but the last one: nothing changes. */
 static inline dpi_perturb_options no_change(int32_t n) {
-    dpi_perturb_options o = mechanism(DPI_MECHANISM_SANTEXT, 0);
+    dpi_perturb_options o = mechanism(DPI_WORDS_SANTEXT, 0);
     o.replaced = 0, o.rare = 1. / n;
     return o;
 }

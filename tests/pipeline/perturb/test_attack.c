@@ -129,7 +129,7 @@ TEST(test_guesses) {
             best += most;
         }
         const dpi_attack_result r =
-            run(vocabulary, document(), TIMES, mechanism(DPI_MECHANISM_EXPONENTIAL, epsilon));
+            run(vocabulary, document(), TIMES, mechanism(DPI_WORDS_EXPONENTIAL, epsilon));
         assert_true(r.n_drawn == N_DOCUMENT * TIMES && r.n_dropped == 0);
         expect_best(&r, N_DOCUMENT * TIMES, best, 1e-6);
         expect_share(r.n_right[DPI_GUESS_NEAREST], r.n_words, same, "nearest");
@@ -147,11 +147,11 @@ TEST(test_what_stays) {
     for (int i = 0; i < 3; i++)
         assert_true(r.n_grams[i] == 5 - i && r.n_leaked[i] == 5 - i);
     /* Rantext drops the unknown word: "ant bee" is no 2-gram of the document, "ant" is a 1-gram. */
-    r = run(vocabulary, "ant zebra 17 bee", 1, mechanism(DPI_MECHANISM_RANTEXT, .001));
+    r = run(vocabulary, "ant zebra 17 bee", 1, mechanism(DPI_WORDS_RANTEXT, .001));
     assert_true(r.n_words == 3 && r.n_dropped == 1 && r.n_drawn == 2);
     assert_true(r.n_grams[0] == 4 && r.n_grams[1] == 3 && r.n_leaked[1] <= 3);
     /* Custext+ keeps numbers: everybody knows them. */
-    r = run(vocabulary, "1 2 3", 1, mechanism(DPI_MECHANISM_CUSTEXT, .001));
+    r = run(vocabulary, "1 2 3", 1, mechanism(DPI_WORDS_CUSTEXT, .001));
     assert_true(r.best == 1 && r.n_right[DPI_GUESS_BAYES] == 3 && r.n_leaked[2] == 1);
 }
 
@@ -170,7 +170,7 @@ TEST(test_unknown) {
         const char *text = TEXT({"zebra", ZEBRA / 2}, {"Zebra", ZEBRA / 2}, {"giraffe", GIRAFFE},
                                 {"ant", ANT}, {"bee", BEE});
         const dpi_attack_result r =
-            run(vocabulary, text, TIMES, mechanism(DPI_MECHANISM_EXPONENTIAL, epsilon));
+            run(vocabulary, text, TIMES, mechanism(DPI_WORDS_EXPONENTIAL, epsilon));
         expect_best(&r, n * TIMES, best, 1e-6);
     }
 }
@@ -181,13 +181,13 @@ TEST(test_numbers) {
     static const char *const names[3] = {"7", "1001", "ant"};
     static const float vectors[3] = {0, 1, 100};
     dpi_vocabulary *v = vocabulary_of(names, vectors, 3, 1);
-    dpi_attack_result r = run(v, TEXT({"17", 100}), 1, mechanism(DPI_MECHANISM_RANTEXT, 0));
+    dpi_attack_result r = run(v, TEXT({"17", 100}), 1, mechanism(DPI_WORDS_RANTEXT, 0));
     expect_best(&r, 100, 1, 1e-9);
-    r = run(v, TEXT({"7", 50}, {"8", 30}, {"8.5", 20}), 20, mechanism(DPI_MECHANISM_RANTEXT, 0));
+    r = run(v, TEXT({"7", 50}, {"8", 30}, {"8.5", 20}), 20, mechanism(DPI_WORDS_RANTEXT, 0));
     assert_true(r.n_right[DPI_GUESS_BAYES] == 1000 && fabs(r.best - .5) < 1e-9);
     /* "ant" is 7 in one draw of some, "8" in one of a thousand. */
     const char *text = TEXT({"7", 50}, {"8", 30}, {"8.5", 20}, {"ant", 2000});
-    r = run(v, text, 1, mechanism(DPI_MECHANISM_RANTEXT, .001));
+    r = run(v, text, 1, mechanism(DPI_WORDS_RANTEXT, .001));
     expect_best(&r, 2100, (2000 + 50 * .999) / 2100, 1e-4);
     dpi_vocabulary_free(v);
 }
@@ -202,7 +202,7 @@ TEST(test_known) {
     const char *text =
         TEXT({"The", CAPITAL}, {"the", SMALL}, {"ant", ANT}, {"of", OF}, {"zebra", DROPPED});
     dpi_vocabulary *v = vocabulary_of(names, vectors, 2, 1);
-    const dpi_attack_result r = run(v, text, TIMES, mechanism(DPI_MECHANISM_CUSTEXT, .5));
+    const dpi_attack_result r = run(v, text, TIMES, mechanism(DPI_WORDS_CUSTEXT, .5));
     expect_best(&r, n * TIMES, (CAPITAL + OF + fmax(SMALL, ANT * to_the) + ANT * (1 - to_the)) / n,
                 1e-9);
     assert_int_equal(r.n_dropped, DROPPED * TIMES);
@@ -226,7 +226,7 @@ TEST(test_unknown_tokens) {
         most = n_same > most ? n_same : most;
     }
     assert_true(most > 1 && most < n);
-    const dpi_attack_result r = run(v, text, 150, mechanism(DPI_MECHANISM_EXPONENTIAL, .001));
+    const dpi_attack_result r = run(v, text, 150, mechanism(DPI_WORDS_EXPONENTIAL, .001));
     assert_true(fabs(r.best - (double)most / (double)n) < .001);
     expect_share(r.n_right[DPI_GUESS_BAYES], r.n_words, r.best, "bayes");
     dpi_vocabulary_free(v);
@@ -236,7 +236,7 @@ TEST(test_unknown_tokens) {
 
 /* As often as the law says: of ant itself, bee and cat; of koi itself alone. */
 TEST(test_synonyms) {
-    const dpi_perturb_options o = mechanism(DPI_MECHANISM_EXPONENTIAL, 0);
+    const dpi_perturb_options o = mechanism(DPI_WORDS_EXPONENTIAL, 0);
     dpi_attack_result r;
     fill_law(o.epsilon);
     dpi_attack_free(
@@ -263,7 +263,7 @@ TEST(test_lists) {
     double range[DIM];
     dpi_attack_result r;
     uint64_t seed = 77, bits = 78;
-    for (int32_t m = DPI_MECHANISM_SANTEXT; m < DPI_N_MECHANISMS; m++) {
+    for (int32_t m = DPI_WORDS_SANTEXT; m < DPI_N_WORDS_MECHANISMS; m++) {
         dpi_perturb_options o = mechanism(m, 0);
         o.group_size = 4;
         dpi_attack_free(attack(vocabulary, NULL, "ant koi cat", 50, NULL, o, &r));
@@ -282,7 +282,7 @@ TEST(test_lists) {
             sizes[i] += distance[4][y] < most;
     }
     qsort(sizes, TIMES, sizeof *sizes, compare_int);
-    dpi_perturb_options o = mechanism(DPI_MECHANISM_RANTEXT, epsilon);
+    dpi_perturb_options o = mechanism(DPI_WORDS_RANTEXT, epsilon);
     o.random = dpi_random_insecure, o.random_user = &bits;
     dpi_attack_free(attack(vocabulary, NULL, "eel", TIMES, NULL, o, &r));
     for (int i = 0; i < 3; i++) { /* a word more or less where two sizes are as likely */
@@ -296,7 +296,7 @@ TEST(test_lists) {
 TEST(test_shown) {
     const char *shown[8], *guesses[8];
     char large[8][16];
-    dpi_perturb_options o = mechanism(DPI_MECHANISM_RANTEXT, 0);
+    dpi_perturb_options o = mechanism(DPI_WORDS_RANTEXT, 0);
     dpi_attack_result r;
     uint64_t bits = 79; /* some words stay */
     size_t n;

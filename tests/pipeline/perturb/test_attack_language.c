@@ -119,9 +119,9 @@ TEST(test_language_of_vectors) {
     /* What stays and has no place is known; of numbers the only one of the vocabulary is. The
      * first word has more tokens than a word may have. */
     snprintf(text, sizeof text, "%0199d of The", 3);
-    r = run(v, model, text, mechanism(DPI_MECHANISM_CUSTEXT, 0));
+    r = run(v, model, text, mechanism(DPI_WORDS_CUSTEXT, 0));
     assert_true(r.n_words == 3 && r.n_right[DPI_GUESS_CONTEXT] == 3);
-    r = run(v, model, "7 7 7 7", mechanism(DPI_MECHANISM_RANTEXT, 0));
+    r = run(v, model, "7 7 7 7", mechanism(DPI_WORDS_RANTEXT, 0));
     assert_true(r.n_words == 4 && r.n_right[DPI_GUESS_CONTEXT] == 4);
     dpi_vocabulary_free(v);
 }

@@ -69,7 +69,7 @@ TEST(test_distances_file) {
     static const char nothing[] =
         "something else, longer than a header of sixty-four bytes is, yes";
     const char *path = path_in(folder, "distances"), *other = path_in(folder, "other");
-    const dpi_perturb_options o = mechanism(DPI_MECHANISM_EXPONENTIAL, 0);
+    const dpi_perturb_options o = mechanism(DPI_WORDS_EXPONENTIAL, 0);
     dpi_vocabulary *same[2], *fewer = read_text(VECTORS, 6), *again = read_text(VECTORS, 0);
     dpi_certificate c[2];
     dpi_perturber *p;
@@ -79,7 +79,7 @@ TEST(test_distances_file) {
         assert_ok(dpi_vocabulary_measure(same[i], path, 1, ERR));
         assert_true(stat(path, &st) == 0 && st.st_size == 64 + 4 * 7 * 7);
         dpi_certificate_init(&c[i]);
-        p = perturber_of(same[i], DPI_MECHANISM_EXPONENTIAL);
+        p = perturber_of(same[i], DPI_WORDS_EXPONENTIAL);
         assert_ok(dpi_perturb_certify(p, &c[i], ERR));
         dpi_perturber_free(p);
     }
@@ -150,11 +150,11 @@ TEST(test_fates) {
     static const char text[] = "The DOG ran, zebra 7 12";
     dpi_vocabulary *v = read_text(VECTORS, 0);
     assert_ok(dpi_vocabulary_measure(v, NULL, 1, ERR));
-    expect_fates(v, DPI_MECHANISM_RANTEXT, text, "ddddxnn");
-    expect_fates(v, DPI_MECHANISM_SANTEXT, text, "ddddudu");
-    expect_fates(v, DPI_MECHANISM_CUSTEXT, text, "kdddxkk");
-    expect_fates(v, DPI_MECHANISM_EXPONENTIAL, text, "ddddudu");
-    expect_fates(v, DPI_MECHANISM_EXPONENTIAL, "", "");
+    expect_fates(v, DPI_WORDS_RANTEXT, text, "ddddxnn");
+    expect_fates(v, DPI_WORDS_SANTEXT, text, "ddddudu");
+    expect_fates(v, DPI_WORDS_CUSTEXT, text, "kdddxkk");
+    expect_fates(v, DPI_WORDS_EXPONENTIAL, text, "ddddudu");
+    expect_fates(v, DPI_WORDS_EXPONENTIAL, "", "");
     dpi_vocabulary_free(v);
 }
 
@@ -166,7 +166,7 @@ TEST(test_model) {
     size_t n;
     dpi_model *model = tiny_open(&spec, 1, &image);
     dpi_vocabulary *v = vocabulary_of_model(model, 40);
-    dpi_perturber *p = perturber_of(v, DPI_MECHANISM_EXPONENTIAL);
+    dpi_perturber *p = perturber_of(v, DPI_WORDS_EXPONENTIAL);
     assert_int_equal(dpi_vocabulary_count(v), 40);
     assert_ok(dpi_perturb(p, "some text of words", 18, &words, &n, ERR));
     assert_true(n > 0);
