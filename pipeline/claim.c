@@ -45,8 +45,8 @@ bool dpi_claim_is_digest(const char *text) {
 }
 
 /* As many whole characters as there is room for; '?' for one that is not fit to be shown. */
-void dpi_claim_name_model(dpi_claim *claim, const char *name) {
-    const size_t n_bytes = strlen(name), most = sizeof claim->model_name - 1;
+void dpi_claim_name_text(char *text, size_t size, const char *name) {
+    const size_t n_bytes = strlen(name), most = size - 1;
     size_t n = 0;
     for (size_t i = 0, step; i < n_bytes; i += step) {
         step = dpi_utf8_bytes(name + i, n_bytes - i);
@@ -55,10 +55,14 @@ void dpi_claim_name_model(dpi_claim *claim, const char *name) {
         const size_t n_shown = bad ? 1 : step;
         if (n + n_shown > most)
             break;
-        memcpy(claim->model_name + n, bad ? "?" : name + i, n_shown);
+        memcpy(text + n, bad ? "?" : name + i, n_shown);
         n += n_shown;
     }
-    claim->model_name[n] = '\0';
+    text[n] = '\0';
+}
+
+void dpi_claim_name_model(dpi_claim *claim, const char *name) {
+    dpi_claim_name_text(claim->model_name, sizeof claim->model_name, name);
 }
 
 const char *dpi_pace_given_name(int32_t given) {

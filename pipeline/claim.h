@@ -11,6 +11,8 @@
  * terminal becomes '?', and if it is not UTF-8 every byte that is not ASCII. Cut to whole
  * characters. */
 void dpi_claim_name_model(dpi_claim *claim, const char *name);
+/* The same into text [size]. */
+void dpi_claim_name_text(char *text, size_t size, const char *name);
 
 /* Whether a text is a digest of a grammar: 16 hexadecimal digits. */
 bool dpi_claim_is_digest(const char *text);

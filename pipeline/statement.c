@@ -18,22 +18,8 @@ static const char *const ADJACENCY[] = {
     [DPI_ADJACENCY_REPLACE_BY_NULL] = "replace-by-null",
     [DPI_ADJACENCY_ADD_REMOVE] = "add-remove",
     [DPI_ADJACENCY_ZERO_OUT] = "zero-out",
+    [DPI_ADJACENCY_WORD] = "another-word",
 };
-
-static const char *const ACCOUNTING[] = {
-    [DPI_ACCOUNTANT_ZCDP] = "zCDP",
-    [DPI_ACCOUNTANT_BR] = "exact composition of bounded ranges",
-    [DPI_ACCOUNTANT_FILTER] = "individual zCDP filter: each record has a budget of its own",
-};
-
-const char *dpi_accountant_text(int32_t accountant) { return ACCOUNTING[accountant]; }
-
-const char *dpi_rho_label(const dpi_sampler_options *o) {
-    return o->subsample > 0                         ? "rho, before q"
-           : o->accountant == DPI_ACCOUNTANT_BR     ? "rho, as zCDP"
-           : o->accountant == DPI_ACCOUNTANT_FILTER ? "rho, at most"
-                                                    : "rho, spent";
-}
 
 const char *dpi_adjacency_name(int32_t adjacency) { return ADJACENCY[adjacency]; }
 

@@ -226,7 +226,7 @@ static int open_all(evolving *t) {
 /* Public counts: rounds, and candidates that are written. A line of a terminal a few times a
  * second; of a log at the end of each round. */
 static void show(evolving *t, const dpi_augpe_event *e) {
-    const int32_t n_rounds = dpi_augpe_claim_of(t->augpe)->n_rounds;
+    const int32_t n_rounds = (int32_t)dpi_augpe_claim_of(t->augpe)->parts[0].n_runs;
     struct timespec now;
     if (t->quiet)
         return;
@@ -249,7 +249,7 @@ static void show(evolving *t, const dpi_augpe_event *e) {
 
 /* The text as a line of JSON, for dpi_private_free; NULL after a failure. */
 static char *make_line(const evolving *t, bool terminal, int32_t index) {
-    const bool is_private = dpi_augpe_is_private(dpi_augpe_claim_of(t->augpe)) != 0;
+    const bool is_private = dpi_claimed_is_private(dpi_augpe_claim_of(t->augpe)) != 0;
     json_t *object = json_object();
     const char *text;
     size_t n_bytes;
@@ -296,8 +296,12 @@ static int write_text(const evolving *t, output *o, int32_t index) {
     return code == CLI_OK && (n == 0 || text[n - 1] != '\n') ? output_write(o, "\n", 1) : code;
 }
 
+static int32_t n_texts_of(const evolving *t) {
+    return (int32_t)dpi_claimed_value(&dpi_augpe_claim_of(t->augpe)->parts[0], "n_texts");
+}
+
 static int write_all(const evolving *t, output *o) {
-    const int32_t n = dpi_augpe_claim_of(t->augpe)->n_texts;
+    const int32_t n = n_texts_of(t);
     int code = t->jsonl ? write_objects(t, o, n) : CLI_OK;
     for (int32_t i = 0; i < n && code == CLI_OK && !t->jsonl; i++)
         code = write_text(t, o, i);
@@ -309,13 +313,12 @@ static int write_all(const evolving *t, output *o) {
 static char *make_statement(const evolving *t, bool complete) {
     char *text;
     dpi_error err;
-    if (dpi_augpe_statement(dpi_augpe_claim_of(t->augpe), &text, &err) != DPI_STATUS_OK) {
+    if (dpi_claimed_statement(dpi_augpe_claim_of(t->augpe), complete, &text, &err) !=
+        DPI_STATUS_OK) {
         cli_fail_library(CLI_FAILED, &err);
         return NULL;
     }
-    static const char early[] =
-        "  stopped early      no text is there; the cost is that of all rounds\n";
-    return statement_shown(text, complete ? "" : early);
+    return statement_shown(text, "");
 }
 
 /* What a handler prints that cannot return; NULL: what it was. */
@@ -344,19 +347,33 @@ static int write_texts(evolving *t) {
 }
 
 /* The hash is that of a file, which is there now. */
+static dpi_status fill_report(const evolving *t, bool complete, dpi_report *report,
+                              dpi_error *err) {
+    const char *out = t->a->v[OPT_OUTPUT].s;
+    dpi_status status = DPI_STATUS_OK;
+    for (int32_t i = 0; i < n_texts_of(t) && complete && status == DPI_STATUS_OK; i++)
+        status = dpi_report_text_add(report, NULL, -1, 0, err);
+    if (status != DPI_STATUS_OK)
+        return status;
+    return complete && strcmp(out, "-") != 0
+               ? dpi_report_output_file(report, out, t->jsonl, t->jsonl ? 0 : -1, err)
+               : DPI_STATUS_OK;
+}
+
 static int write_report(evolving *t, bool complete) {
     const args *a = t->a;
-    const char *out = a->v[OPT_OUTPUT].s;
-    const bool is_file = complete && strcmp(out, "-") != 0;
-    char *text;
+    dpi_report *report;
     dpi_error err;
     if (a->n_reports == 0)
         return CLI_OK;
-    if (dpi_augpe_report(dpi_augpe_claim_of(t->augpe), t->model, a->model, is_file ? out : NULL,
-                         complete, &text, &err) != DPI_STATUS_OK)
+    dpi_status status =
+        dpi_report_of(dpi_augpe_claim_of(t->augpe), t->model, a->model, &report, &err);
+    if (status != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    const int code = report_files_write_json(t->reports, text);
-    free(text);
+    status = fill_report(t, complete, report, &err);
+    const int code = status == DPI_STATUS_OK ? report_files_write(t->reports, report, complete)
+                                             : cli_fail_library(CLI_FAILED, &err);
+    dpi_report_free(report);
     const int closed =
         report_files_close(t->reports, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED, NULL);
     t->reports = NULL;

@@ -247,10 +247,14 @@ static int open_inputs(tuning *t) {
     return code;
 }
 
+static double value_of(const tuning *t, const char *key) {
+    return dpi_claimed_value(&dpi_finetune_claim_of(t->finetune)->parts[0], key);
+}
+
 /* Of the file that is written at the end, about: weights in f32, names, the claim. */
 static int64_t adapter_bytes(const tuning *t) {
     enum { OTHER_BYTES = 1 << 16 };
-    return dpi_finetune_claim_of(t->finetune)->n_params * (int64_t)sizeof(float) + OTHER_BYTES;
+    return (int64_t)value_of(t, "numbers") * (int64_t)sizeof(float) + OTHER_BYTES;
 }
 
 /* Everything that can fail is tried before the ledger is charged. */
@@ -293,7 +297,7 @@ static double now(void) {
 
 /* How many steps are done and when the rest will be: no loss, which would be the records'. */
 static void show(const tuning *t, int32_t done, int32_t first, double begin) {
-    const int32_t n_steps = dpi_finetune_claim_of(t->finetune)->n_steps;
+    const int32_t n_steps = (int32_t)dpi_finetune_claim_of(t->finetune)->parts[0].n_runs;
     const double each = (now() - begin) / (double)(done - first);
     const int left = (int)(each * (double)(n_steps - done));
     if (t->quiet || (!t->screen && done % 10 != 0 && done != n_steps))
@@ -305,7 +309,7 @@ static void show(const tuning *t, int32_t done, int32_t first, double begin) {
 
 /* Each ten steps and at the end: a public number, as the steps are. */
 static int show_spent(tuning *t, int32_t done, int32_t n_steps) {
-    const dpi_finetune_claim *c = dpi_finetune_claim_of(t->finetune);
+    const dpi_claimed *c = dpi_finetune_claim_of(t->finetune);
     double epsilon;
     dpi_error err;
     if (t->quiet || !isfinite(c->epsilon) || (done % 10 != 0 && done != n_steps) ||
@@ -336,7 +340,7 @@ static int show_loss(const tuning *t, int32_t done, int32_t n_steps) {
 }
 
 static int train(tuning *t) {
-    const int32_t n_steps = dpi_finetune_claim_of(t->finetune)->n_steps;
+    const int32_t n_steps = (int32_t)dpi_finetune_claim_of(t->finetune)->parts[0].n_runs;
     const int32_t first = dpi_finetune_steps_done(t->finetune);
     const double begin = now();
     dpi_error err;
@@ -367,12 +371,12 @@ static int train(tuning *t) {
 static char *make_statement(const tuning *t, bool complete) {
     char *text;
     dpi_error err;
-    if (dpi_finetune_statement(dpi_finetune_claim_of(t->finetune), &text, &err) != DPI_STATUS_OK) {
+    if (dpi_claimed_statement(dpi_finetune_claim_of(t->finetune), complete, &text, &err) !=
+        DPI_STATUS_OK) {
         cli_fail_library(CLI_FAILED, &err);
         return NULL;
     }
-    return statement_shown(
-        text, complete ? "" : "  stopped early      the cost is that of all steps\n");
+    return statement_shown(text, "");
 }
 
 /* Owed once the ledger is charged: the budget counts as spent. */

@@ -17,7 +17,8 @@
 #include "tools/output.h"
 #include "tools/paths.h"
 #include "tools/signals.h"
-#include "tools/texts_report.h"
+#include "tools/report_files.h"
+#include "tools/statement.h"
 #include "tools/terminal.h"
 
 enum { SLOTS_MAX = 256, SLOTS = 32, PROMPTS_MAX = 64 };
@@ -44,8 +45,8 @@ typedef struct generating {
     dpi_grammar *grammar; /* NULL: any text */
     dpi_mask *mask;
     dpi_finetune_task task;
-    dpi_finetune_claim claim;
-    bool claimed, intact;
+    dpi_claimed claim;
+    bool claimed;
     label_input own; /* labels of the command line */
     char **labels;   /* [n_labels] of the adapter, or of the command line; NULL: none */
     int32_t n_labels;
@@ -139,22 +140,23 @@ static int read_labels(generating *g) {
     return g->labels ? CLI_OK : cli_no_memory("the texts");
 }
 
+/* It has a file of its own, beside a model. */
+static bool is_adapter(const dpi_claimed *claim) {
+    return dpi_claimed_value(dpi_claimed_part(claim, "gradients"), "trained") < 1;
+}
+
 /* An adapter of another program has no claim, which is no failure. Without an adapter the model has
  * one: all its weights were trained. */
 static int read_adapter(generating *g) {
     const char *lora = g->a->v[OPT_LORA].s, *path = lora ? lora : g->a->model;
-    double recorded = 0;
-    int32_t intact = 0;
+    int32_t holds = 0;
     dpi_error err;
-    dpi_finetune_claim_init(&g->claim);
-    dpi_status status = dpi_finetune_read_claim(path, &g->claim, &recorded, &intact, &err);
+    dpi_status status = dpi_finetune_read_claim(path, &g->claim, &holds, &err);
     g->claimed = status == DPI_STATUS_OK;
-    if (!lora && (status == DPI_STATUS_FORMAT ||
-                  (g->claimed && !g->claim.full && !g->claim.merged)))
+    if (!lora && (status == DPI_STATUS_FORMAT || (g->claimed && is_adapter(&g->claim))))
         return cli_fail(CLI_USAGE, "--lora FILE: needed is the adapter, as %s is no model of "
                                    "'dpinfer finetune --full' or '--merge'", path);
-    g->intact = g->claimed && intact && dpi_finetune_holds(&g->claim, recorded);
-    if (g->claimed && !g->intact)
+    if (g->claimed && !holds)
         return cli_fail(CLI_REPORT, "the claim of %s does not hold; see 'dpinfer verify'", path);
     if (g->claimed)
         status = dpi_finetune_read_task(path, &g->task, &err);
@@ -336,7 +338,7 @@ static int write_object(generating *g, const text *t, int32_t index) {
           json_object_set_new(o, "n_tokens", json_integer(t->n_drawn)) ||
           json_object_set_new(o, "ended", json_boolean(t->ended)) ||
           json_object_set_new(o, "private",
-                              json_boolean(g->intact && dpi_finetune_is_private(&g->claim)));
+                              json_boolean(g->claimed && dpi_claimed_is_private(&g->claim)));
     char *line = bad ? NULL : json_dumps(o, JSON_COMPACT | (g->screen ? JSON_ENSURE_ASCII : 0));
     json_decref(o);
     g->n_bytes += line ? (int64_t)strlen(line) + 1 : 0;
@@ -486,6 +488,13 @@ static int count_texts(generating *g) {
     return g->texts ? CLI_OK : cli_no_memory("the texts");
 }
 
+/* What would be reported of an adapter that says nothing? */
+static int probe_reports(const generating *g) {
+    if (g->a->n_reports > 0 && !g->claimed)
+        return cli_fail(CLI_USAGE, "--report: the adapter says nothing of how it was made");
+    return report_files_probe(g->a);
+}
+
 static int open_all(generating *g) {
     const args *a = g->a;
     const dpi_model_options model = options_model(a);
@@ -499,7 +508,7 @@ static int open_all(generating *g) {
     if (code == CLI_OK)
         code = read_adapter(g);
     if (code == CLI_OK)
-        code = texts_report_probe(a, g->claimed);
+        code = probe_reports(g);
     if (code == CLI_OK)
         code = count_texts(g);
     if (code == CLI_OK)
@@ -515,17 +524,66 @@ static int open_all(generating *g) {
     return code == CLI_OK ? output_open(&g->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i) : code;
 }
 
+/* The claim of the adapter, and the texts that cost nothing more. */
+static dpi_status claim_texts(generating *g, dpi_error *err) {
+    dpi_claim_part *p = dpi_claimed_add(&g->claim, "texts");
+    const struct {
+        const char *key;
+        double value;
+    } set[] = {{"T", g->n_tokens}, {"temp", g->drawn.tau}, {"top_p", g->drawn.top_p},
+               {"min_p", g->drawn.min_p}};
+    dpi_status status = DPI_STATUS_OK;
+    p->n_runs = g->n_written;
+    for (size_t i = 0; i < sizeof set / sizeof *set && status == DPI_STATUS_OK; i++)
+        status = dpi_claimed_set(p, set[i].key, set[i].value, err);
+    return status == DPI_STATUS_OK ? dpi_claimed_settle(&g->claim, err) : status;
+}
+
 /* Of a file; what is no file has no hash. */
-static int write_reports(const generating *g) {
-    const char *path = g->a->v[OPT_OUTPUT].s, *lora = g->a->v[OPT_LORA].s;
+static dpi_status fill_report(const generating *g, dpi_report *report, dpi_error *err) {
+    const char *path = g->a->v[OPT_OUTPUT].s;
     struct stat st;
+    dpi_status status = DPI_STATUS_OK;
+    for (int32_t i = 0; i < g->n_written && status == DPI_STATUS_OK; i++)
+        status = dpi_report_text_add(report, NULL, g->texts[i].n_drawn,
+                                     g->texts[i].ended ? DPI_END_EOG : DPI_END_LENGTH, err);
     const bool is_file = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
-    const dpi_finetune_texts texts = {.adapter = lora ? lora : g->a->model,
-                                      .output = is_file ? path : NULL, .n_texts = g->n_written,
-                                      .temp = g->drawn.tau, .top_p = g->drawn.top_p,
-                                      .min_p = g->drawn.min_p, .jsonl = g->jsonl,
-                                      .n_bytes = g->n_bytes};
-    return texts_report_write(g->a, &g->claim, &texts);
+    return status == DPI_STATUS_OK && is_file
+               ? dpi_report_output_file(report, path, g->jsonl, g->n_bytes, err)
+               : status;
+}
+
+static int write_reports(generating *g) {
+    const char *lora = g->a->v[OPT_LORA].s;
+    dpi_report *report;
+    dpi_error err;
+    if (g->a->n_reports == 0)
+        return CLI_OK;
+    dpi_status status =
+        dpi_report_of(&g->claim, NULL, lora ? lora : g->a->model, &report, &err);
+    if (status != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    status = fill_report(g, report, &err);
+    const int code = status == DPI_STATUS_OK ? report_files_all(g->a, report)
+                                             : cli_fail_library(CLI_FAILED, &err);
+    dpi_report_free(report);
+    return code;
+}
+
+/* To stderr; `code`, or CLI_FAILED. */
+static int write_statement(const generating *g, int code) {
+    static const char none[] = "Privacy statement: NOT PRIVATE\n  guarantee          none: the "
+                               "adapter says nothing of how it was made\n";
+    char *lines = NULL;
+    dpi_error err;
+    if (!g->claimed)
+        lines = strdup(none);
+    else if (dpi_claimed_statement(&g->claim, code == CLI_OK, &lines, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    char *shown = lines ? statement_shown(lines, "") : NULL;
+    const int written = shown ? statement_write(shown) : CLI_FAILED;
+    free(shown);
+    return code != CLI_OK ? code : written;
 }
 
 static void close_all(generating *g) {
@@ -564,10 +622,13 @@ static int generate_main(const args *a) {
     if (output_close(&g->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL) != CLI_OK &&
         code == CLI_OK)
         code = CLI_FAILED;
+    dpi_error err;
+    if (code == CLI_OK && g->claimed && claim_texts(g, &err) != DPI_STATUS_OK)
+        code = cli_fail_library(CLI_FAILED, &err);
     if (code == CLI_OK)
         code = write_reports(g);
     if (opened)
-        code = texts_report_statement(g->claimed ? &g->claim : NULL, g->n_written, code);
+        code = write_statement(g, code);
     close_all(g);
     free(g);
     return code;

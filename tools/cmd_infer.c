@@ -33,7 +33,7 @@ typedef struct infer {
     slot slots[REMOTE_MOST_IN_FLIGHT]; /* a ring, in the order of documents */
     int first, n;
     dpi_certificate certificate; /* of the report */
-    words_released released;     /* what left */
+    dpi_words_released released;     /* what left */
 } infer;
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ static int perturb_one(infer *f, slot *s, const char *text, size_t n_bytes) {
     strcpy(s->perturbed, perturbed);
     if (f->released.n_documents == 0 && !f->a->v[OPT_DRY_RUN].i)
         signals_catch(); /* the statement is owed from here on */
-    words_count(&f->released, words, n); /* it may leave, whatever becomes of the request */
+    dpi_words_count(&f->released, words, n); /* it may leave, whatever becomes of the request */
     return send_one(f, s);
 }
 

@@ -43,18 +43,17 @@ static void add_info(facts *f, const dpi_model_info *info) {
 
 /* Of an adapter of finetune: what it guarantees. */
 static void add_claim(facts *f, const char *path) {
-    dpi_finetune_claim c;
-    double recorded;
-    int32_t intact;
-    dpi_finetune_claim_init(&c);
-    if (dpi_finetune_read_claim(path, &c, &recorded, &intact, NULL) != DPI_STATUS_OK)
+    dpi_claimed c;
+    char label[160];
+    int32_t holds;
+    if (dpi_finetune_read_claim(path, &c, &holds, NULL) != DPI_STATUS_OK)
         return;
-    facts_text(f, "adapter_label", "adapter's label", dpi_finetune_label(&c));
+    dpi_claimed_label(&c, label, sizeof label);
+    facts_text(f, "adapter_label", "adapter's label", label);
     if (isfinite(c.epsilon))
         facts_bound(f, "adapter_epsilon", "adapter's epsilon", c.epsilon);
     facts_real(f, "adapter_delta", "adapter's delta", c.delta);
-    facts_bool(f, "adapter_claim_holds", "its claim holds",
-               intact && dpi_finetune_holds(&c, recorded));
+    facts_bool(f, "adapter_claim_holds", "its claim holds", holds);
 }
 
 static void add_adapter(facts *f, const dpi_model_info *info, const char *path) {

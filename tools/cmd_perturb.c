@@ -17,7 +17,7 @@ typedef struct perturb {
     words_input in;
     dpi_perturber *perturber;
     dpi_certificate certificate; /* of the report */
-    words_released released;
+    dpi_words_released released;
     output out;
 } perturb;
 
@@ -88,7 +88,7 @@ static int write_document(void *user, int64_t index, const char *text, size_t n_
     if (text && dpi_perturb(p->perturber, text, n_bytes, &words, &n, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     if (text)
-        words_count(&p->released, words, n);
+        dpi_words_count(&p->released, words, n);
     const char *perturbed = dpi_perturbed_text(p->perturber);
     if (index < 0 && !p->a->v[OPT_JSON].i) {
         const int code = output_show(&p->out, perturbed, strlen(perturbed));

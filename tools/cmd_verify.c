@@ -42,11 +42,6 @@ static int show_of(const args *a, const dpi_verification *v, const char *hashed,
                         ledger, ledger[0] ? " has its charge" : "");
 }
 
-static int show(const args *a, const dpi_verification *v) {
-    return show_of(a, v, "; the model is the one named",
-                   "; the model was not looked at (--model FILE)");
-}
-
 /* CLI_OK, or CLI_USAGE where an option is given that a report of this kind has no use for: what was
  * not looked at must not seem verified. `uses`: of these options, ended by N_OPTIONS. */
 static int check_uses(const args *a, const char *kind, const option_id *uses) {
@@ -61,27 +56,6 @@ static int check_uses(const args *a, const char *kind, const option_id *uses) {
     return CLI_OK;
 }
 
-/* Of texts of an adapter. */
-static int verify_texts(const args *a, const char *text, size_t n_bytes) {
-    dpi_verification v;
-    dpi_error err;
-    dpi_verification_init(&v);
-    static const option_id uses[] = {OPT_VERIFIED, OPT_LORA, OPT_MODEL, N_OPTIONS};
-    const int fits = check_uses(a, "a report of generate", uses);
-    if (fits != CLI_OK)
-        return fits;
-    const char *adapter = a->v[OPT_LORA].given ? a->v[OPT_LORA].s : a->model;
-    const dpi_status status = dpi_finetune_report_verify(text, n_bytes, adapter,
-                                                         a->v[OPT_VERIFIED].s, &v, &err);
-    const int code =
-        status == DPI_STATUS_OK
-            ? show_of(a, &v, "; the adapter is the one named",
-                      "; the adapter was not looked at (--lora FILE)")
-            : cli_fail_library(status == DPI_STATUS_IO ? CLI_FAILED : CLI_REPORT, &err);
-    dpi_verification_free(&v);
-    return code;
-}
-
 /* ---- Reports --------------------------------------------------------------------------------- */
 
 static int open_ledger(const args *a, dpi_ledger **ledger) {
@@ -93,52 +67,14 @@ static int open_ledger(const args *a, dpi_ledger **ledger) {
     return status == DPI_STATUS_OK ? CLI_OK : ledger_fail(status, &err);
 }
 
-/* A report of augpe. */
-static int verify_augpe(const args *a, const char *text, size_t n_bytes) {
-    dpi_ledger *ledger = NULL;
-    dpi_verification v;
-    dpi_error err;
-    dpi_verification_init(&v);
-    static const option_id uses[] = {OPT_VERIFIED, OPT_LEDGER, OPT_MODEL, N_OPTIONS};
-    int code = check_uses(a, "a report of augpe", uses);
-    if (code == CLI_OK && a->v[OPT_LEDGER].given)
-        code = open_ledger(a, &ledger);
-    if (code != CLI_OK)
-        return code;
-    const dpi_status status = dpi_augpe_report_verify(text, n_bytes, a->model,
-                                                      a->v[OPT_VERIFIED].s, ledger, &v, &err);
-    if (status == DPI_STATUS_OK)
-        code = show(a, &v);
-    else
-        code = cli_fail_library(status == DPI_STATUS_FORMAT || status == DPI_STATUS_LIMIT
-                                    ? CLI_REPORT
-                                : status == DPI_STATUS_IO && a->model ? CLI_MODEL
-                                                                      : CLI_FAILED, &err);
-    dpi_ledger_close(ledger);
-    dpi_verification_free(&v);
-    return code;
-}
-
-static int verify_words(const args *a, const char *text, size_t n_bytes) {
-    static const option_id uses[] = {OPT_VECTORS, OPT_MODEL, N_OPTIONS};
-    const int code = check_uses(a, "a report of perturbed words", uses);
-    return code == CLI_OK ? words_report_verify(a, text, n_bytes) : code;
-}
-
-/* *other: the code of a report of another kind, which was verified here; else -1. */
-static int parse(const args *a, dpi_report **report, int *other) {
+static int parse(const args *a, dpi_report **report) {
     const char *path = a->positional[0];
     char *text;
     size_t n_bytes;
     dpi_error err;
     if (!cli_read_path(path, REPORT_BYTES_MAX, &text, &n_bytes))
         return cli_fail(cli_read_code(CLI_REPORT), "cannot read %s: %s", path, cli_read_reason());
-    *other = words_report_is(text, n_bytes)       ? verify_words(a, text, n_bytes)
-             : dpi_augpe_report_is(text, n_bytes) ? verify_augpe(a, text, n_bytes)
-             : dpi_finetune_report_is(text, n_bytes) ? verify_texts(a, text, n_bytes)
-                                                     : -1;
-    const dpi_status status =
-        *other < 0 ? dpi_report_parse(path, text, n_bytes, report, &err) : DPI_STATUS_OK;
+    const dpi_status status = dpi_report_parse(path, text, n_bytes, report, &err);
     dpi_private_free(text);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_REPORT, &err);
 }
@@ -189,11 +125,13 @@ static bool is_adapter(const char *path) {
 
 static int verify_adapter(const args *a) {
     dpi_verification v;
+    dpi_claimed claim;
     dpi_error err;
     verdict d;
     dpi_verification_init(&v);
     int code = verdict_open(&d, a);
-    if (code == CLI_OK && dpi_finetune_verify(a->positional[0], &v, &err) != DPI_STATUS_OK)
+    if (code == CLI_OK &&
+        dpi_claimed_verify_file(a->positional[0], &claim, &v, &err) != DPI_STATUS_OK)
         code = cli_fail_library(CLI_REPORT, &err);
     for (size_t i = 0; i < v.n_fields && code == CLI_OK; i++)
         add_field(&d, &v.fields[i]);
@@ -205,39 +143,93 @@ static int verify_adapter(const args *a) {
     return code;
 }
 
+/* ---- One report ------------------------------------------------------------------------------ */
+
+/* What the options can be held against, by what the claim has: words have a vocabulary, what was
+ * trained a file, work on a dataset a charge. */
+static int check_options(const args *a, const dpi_claimed *c) {
+    static const option_id of_words[] = {OPT_VECTORS, OPT_MODEL, N_OPTIONS};
+    static const option_id of_trained[] = {OPT_VERIFIED, OPT_LORA, OPT_MODEL, N_OPTIONS};
+    static const option_id of_records[] = {OPT_VERIFIED, OPT_LEDGER, OPT_MODEL, N_OPTIONS};
+    if (dpi_claimed_part(c, "words"))
+        return check_uses(a, "a report of perturbed words", of_words);
+    return dpi_claimed_part(c, "gradients") ? check_uses(a, "a report of generate", of_trained)
+                                            : check_uses(a, "a report of this work", of_records);
+}
+
+/* The certificate of the vocabulary at hand. */
+static int check_words(const args *a, const dpi_report *report, dpi_verification *v) {
+    const dpi_claimed *c = dpi_report_claimed(report);
+    dpi_vocabulary *vocabulary = NULL;
+    dpi_model *model = NULL;
+    dpi_claimed found;
+    dpi_error err;
+    const double n_words = dpi_claimed_value(dpi_claimed_part(c, "words"), "vocabulary_words");
+    int code = words_report_vocabulary(a, (int32_t)n_words, &model, &vocabulary);
+    if (code == CLI_OK) {
+        dpi_status status = dpi_perturb_certify_claim(vocabulary, c, &found, &err);
+        if (status == DPI_STATUS_OK)
+            status = dpi_report_compare_claim(report, &found, v, &err);
+        if (status != DPI_STATUS_OK)
+            code = cli_fail_library(CLI_FAILED, &err);
+    }
+    dpi_vocabulary_free(vocabulary);
+    dpi_model_close(model);
+    return code;
+}
+
+static int show(const args *a, const dpi_claimed *c, const dpi_verification *v) {
+    if (dpi_claimed_part(c, "words"))
+        return show_of(a, v, "", a->model || a->v[OPT_VECTORS].given
+                                     ? "; the certificate is that of the vocabulary"
+                                     : "; the vocabulary was not looked at (--model FILE or "
+                                       "--vectors FILE)");
+    if (dpi_claimed_part(c, "gradients"))
+        return show_of(a, v, "; the adapter is the one named",
+                       "; the adapter was not looked at (--lora FILE)");
+    return show_of(a, v, "; the model is the one named",
+                   "; the model was not looked at (--model FILE)");
+}
+
+static int verify_report(const args *a, const dpi_report *report) {
+    const dpi_claimed *c = dpi_report_claimed(report);
+    const bool words = dpi_claimed_part(c, "words") != NULL;
+    const char *model = words                   ? NULL
+                        : a->v[OPT_LORA].given ? a->v[OPT_LORA].s
+                                                : a->model;
+    dpi_verification v;
+    dpi_error err;
+    dpi_verification_init(&v);
+    int code = check_options(a, c);
+    if (code != CLI_OK)
+        return code;
+    const dpi_status status = dpi_report_verify(report, model, a->v[OPT_VERIFIED].s, &v, &err);
+    if (status != DPI_STATUS_OK)
+        code = cli_fail_library(status == DPI_STATUS_IO && model ? CLI_MODEL : CLI_FAILED, &err);
+    if (code == CLI_OK && words && (a->model || a->v[OPT_VECTORS].given))
+        code = check_words(a, report, &v);
+    if (code == CLI_OK && v.n_wrong == 0 && a->v[OPT_LEDGER].given)
+        code = check_ledger(a, report);
+    if (code == CLI_OK)
+        code = show(a, c, &v);
+    dpi_verification_free(&v);
+    return code;
+}
+
 static int verify_main(const args *a) {
+    static const option_id none[] = {N_OPTIONS};
+    dpi_report *report = NULL;
     if (a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no REPORT given; see 'dpinfer verify -h'");
-    dpi_report *report = NULL;
-    dpi_verification v;
-    dpi_verification_init(&v);
-    dpi_error err;
-    int code = check_signature(a), other = -1;
-    static const option_id none[] = {N_OPTIONS}, of_run[] = {OPT_VERIFIED, OPT_LEDGER, OPT_MODEL,
-                                                            N_OPTIONS};
+    int code = check_signature(a);
     if (code == CLI_OK && is_adapter(a->positional[0])) {
         code = check_uses(a, "an adapter", none);
         return code == CLI_OK ? verify_adapter(a) : code;
     }
     if (code == CLI_OK)
-        code = parse(a, &report, &other);
-    if (code != CLI_OK)
-        return code;
-    if (other >= 0)
-        return other;
-    code = check_uses(a, "a report of run", of_run);
-    if (code != CLI_OK) {
-        dpi_report_free(report);
-        return code;
-    }
-    const dpi_status status = dpi_report_verify(report, a->model, a->v[OPT_VERIFIED].s, &v, &err);
-    if (status != DPI_STATUS_OK)
-        code = cli_fail_library(status == DPI_STATUS_IO && a->model ? CLI_MODEL : CLI_FAILED, &err);
-    if (code == CLI_OK && v.n_wrong == 0 && a->v[OPT_LEDGER].given)
-        code = check_ledger(a, report);
+        code = parse(a, &report);
     if (code == CLI_OK)
-        code = show(a, &v);
-    dpi_verification_free(&v);
+        code = verify_report(a, report);
     dpi_report_free(report);
     return code;
 }

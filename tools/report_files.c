@@ -82,36 +82,11 @@ static int write_one(output *file, char **last, const dpi_report *report, bool c
     return code;
 }
 
-static int write_json(output *file, const char *json) {
-    const int32_t format = format_of(file);
-    char *text = NULL;
-    size_t n_bytes = strlen(json);
-    dpi_error err;
-    if (format != DPI_REPORT_JSON &&
-        dpi_report_render(json, n_bytes, format, &text, &n_bytes, &err) != DPI_STATUS_OK) {
-        file->failed = true;
-        return cli_fail_library(CLI_FAILED, &err);
-    }
-    int code = output_show(file, text ? text : json, n_bytes);
-    if (code == CLI_OK && !text)
-        code = output_write(file, "\n", 1);
-    free(text);
-    return code;
-}
-
-int report_files_write_json(report_files *files, const char *json) {
-    int code = CLI_OK;
-    for (int i = 0; files && i < files->n; i++)
-        if (write_json(&files->file[i], json) != CLI_OK)
-            code = CLI_FAILED;
-    return code;
-}
-
-int report_files_all(const args *a, const char *json) {
+int report_files_all(const args *a, const dpi_report *report) {
     report_files *files;
     int code = report_files_open(a, &files);
-    if (code == CLI_OK)
-        code = report_files_write_json(files, json);
+    if (code == CLI_OK && files)
+        code = report_files_write(files, report, true);
     const int closed =
         report_files_close(files, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED, NULL);
     return code == CLI_OK ? closed : code;

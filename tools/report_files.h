@@ -16,10 +16,8 @@ typedef struct report_files report_files;
 int report_files_open(const args *a, report_files **files);
 /* Writes the report to each, in the form that its name says, instead of what was written before. */
 int report_files_write(report_files *files, const dpi_report *report, bool complete);
-/* The same of a report of another thing than a run, which is JSON (dpi_report_render). */
-int report_files_write_json(report_files *files, const char *json);
-/* Opens the files of --report, writes such a report to each, and closes them. */
-int report_files_all(const args *a, const char *json);
+/* Opens the files of --report, writes the report to each, and closes them. */
+int report_files_all(const args *a, const dpi_report *report);
 /* From now on what is written appears also when a signal ends the program. */
 void report_files_keep(report_files *files);
 /* Signs those that appear with the key, if it is not NULL. Frees. */

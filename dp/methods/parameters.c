@@ -124,7 +124,7 @@ void dpi_parameter_range(const dpi_parameter *p, char *text, size_t size) {
 
 /* Written so that a NaN is refused. */
 static bool is_allowed(const dpi_parameter *p, double x) {
-    if (is_int(p) && !(x >= INT32_MIN && x <= INT32_MAX && x == rint(x)))
+    if (is_int(p) && !(fabs(x) <= 0x1p53 && x == rint(x)))
         return false;
     if (p->type == DPI_PARAMETER_FLAG)
         return x >= 0 && x <= 1;

@@ -106,6 +106,21 @@ const char *dpi_method_neighbours(const dpi_sampler_options *options) {
     return own ? own : all[options->adjacency];
 }
 
+static const char *const accountings[] = {
+    [DPI_ACCOUNTANT_ZCDP] = "zCDP",
+    [DPI_ACCOUNTANT_BR] = "exact composition of bounded ranges",
+    [DPI_ACCOUNTANT_FILTER] = "individual zCDP filter: each record has a budget of its own",
+};
+
+const char *dpi_accountant_text(int32_t accountant) { return accountings[accountant]; }
+
+const char *dpi_rho_label(const dpi_sampler_options *o) {
+    return o->subsample > 0                         ? "rho, before q"
+           : o->accountant == DPI_ACCOUNTANT_BR     ? "rho, as zCDP"
+           : o->accountant == DPI_ACCOUNTANT_FILTER ? "rho, at most"
+                                                    : "rho, spent";
+}
+
 void dpi_method_settings(const dpi_sampler_options *options, char *text, size_t size) {
     const dpi_method_ops *m = dpi_method_ops_get(options->method);
     int n = snprintf(text, size, "%s: ", m ? m->info.title : "?");

@@ -102,37 +102,6 @@ typedef struct dpi_augpe_options {
 
 DPI_API void dpi_augpe_options_init(dpi_augpe_options *options);
 
-/* What the guarantee rests on: public facts alone. */
-typedef struct dpi_augpe_claim {
-    size_t struct_size;
-    double rho, epsilon, delta; /* the budget: rho or epsilon, the other one is 0 */
-    int32_t n_texts, n_rounds, n_candidates, n_lookahead, selection, variation;
-    double threshold, change;
-    int32_t n_tokens, top_k;
-    double tau;
-    int32_t adjacency;    /* a dpi_adjacency */
-    int32_t max_per_unit; /* 0: each record is a unit of its own */
-    int64_t n_units;
-    int32_t record_kind; /* a dpi_record_kind */
-    int32_t randomness;  /* a dpi_randomness */
-    int32_t remote;      /* 1: a model elsewhere writes */
-    char model_name[64];
-    char grammar[20];     /* dpi_grammar_digest in hexadecimal; empty: none */
-    dpi_claim_ledger ledger; /* filled in when it is charged */
-    /* What the budget comes to (dpi_augpe_settle): */
-    int64_t variance;  /* of the noise of a count, in units of 1/256, where a vote counts 16 */
-    double rho_round;  /* what a round costs */
-    double rho_total, epsilon_total; /* all rounds, upper bounds; epsilon at delta */
-} dpi_augpe_claim;
-
-DPI_API void dpi_augpe_claim_init(dpi_augpe_claim *claim);
-/* Checks a claim's ranges and fills in what the budget comes to. Errors: ARG. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_augpe_settle(dpi_augpe_claim *claim, dpi_error *err);
-/* 1: the guarantee holds: the randomness is secret. */
-DPI_API int32_t dpi_augpe_is_private(const dpi_augpe_claim *claim);
-/* The statement as lines of text; the caller frees it with free. Errors: MEMORY. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_augpe_statement(const dpi_augpe_claim *claim, char **text,
-                                                      dpi_error *err);
 /* "rank", "sample"; "another", "blanks", "continue"; NULL for another value. Static. */
 DPI_API const char *dpi_augpe_selection_name(int32_t selection);
 DPI_API const char *dpi_augpe_variation_name(int32_t variation);
@@ -161,7 +130,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_augpe_open(const dpi_augpe_options *option
                                                  dpi_augpe **augpe, dpi_error *err);
 /* Wipes what it holds of the records. NULL is allowed. */
 DPI_API void dpi_augpe_free(dpi_augpe *augpe);
-DPI_API const dpi_augpe_claim *dpi_augpe_claim_of(const dpi_augpe *augpe);
+/* What it guarantees: a claim of votes; the object's own. */
+DPI_API const dpi_claimed *dpi_augpe_claim_of(const dpi_augpe *augpe);
 
 /* A piece of work, and what came of it. The charge comes first, all records are read in one piece
  * after the first candidates are there. Errors: BUDGET and those of dpi_ledger_reserve; IO (a
@@ -174,29 +144,6 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_augpe_advance(dpi_augpe *augpe, dpi_augpe_
  * NONE *text is NULL. */
 DPI_API void dpi_augpe_text(const dpi_augpe *augpe, int32_t index, const char **text,
                             size_t *n_bytes);
-
-/* ---- The report ------------------------------------------------------------------------------ */
-
-/* The claim, the hashes of the model's files, which was opened by model_path, and of the output
- * (output_path NULL: none is named), as JSON that may be released as it is: a string that the
- * caller frees with free. complete 0: the run stopped early. Errors: IO, MEMORY. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_augpe_report(const dpi_augpe_claim *claim,
-                                                   const dpi_model *model, const char *model_path,
-                                                   const char *output_path, int32_t complete,
-                                                   char **text, dpi_error *err);
-/* 1: the text is a report of this kind, whole or not. */
-DPI_API int32_t dpi_augpe_report_is(const char *text, size_t n_bytes);
-/* Computes all that follows from the parameters of a report, which comes from anywhere, a second
- * time, and compares, as dpi_report_verify does; *result is freed with dpi_verification_free. With
- * a ledger (NULL: none) it looks for the charge in it. Errors: FORMAT (no such report, a key that
- * is missing or of another type), LIMIT (more than 1 MiB), ARG (a value out of range), STATE (the
- * ledger does not have the charge), IO (a file), MEMORY. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_augpe_report_verify(const char *text, size_t n_bytes,
-                                                          const char *model_path,
-                                                          const char *output_path,
-                                                          dpi_ledger *ledger,
-                                                          dpi_verification *result,
-                                                          dpi_error *err);
 
 /* ---- The audit ------------------------------------------------------------------------------- */
 

@@ -140,10 +140,6 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_claim_statement(const dpi_claim *claim, in
 
 /* Of a dpi_adjacency: "replace-by-null"; what it means is dpi_method_neighbours. */
 DPI_API const char *dpi_adjacency_name(int32_t adjacency);
-/* Of a dpi_accountant: how it counts. */
-DPI_API const char *dpi_accountant_text(int32_t accountant);
-/* What plan.rho_total is: "rho, spent". */
-DPI_API const char *dpi_rho_label(const dpi_sampler_options *method);
 /* How the texts of a run, and runs, add up. */
 DPI_API const char *dpi_claim_composition(const dpi_claim *claim);
 

@@ -126,43 +126,6 @@ typedef struct dpi_finetune_options {
 
 DPI_API void dpi_finetune_options_init(dpi_finetune_options *options);
 
-/* What the guarantee rests on: public facts alone. */
-typedef struct dpi_finetune_claim {
-    size_t struct_size;
-    double epsilon; /* of all steps at delta, an upper bound; INFINITY: none */
-    double delta, sigma;
-    double sampling;   /* q, a multiple of 2^-32 */
-    double n_expected; /* what sums are divided by */
-    double clip;
-    int64_t n_units;
-    int32_t n_steps;
-    int32_t max_per_unit; /* 0: each record is a unit of its own */
-    int32_t histogram_scale; /* of the noise on the numbers of units of each label; 0: none */
-    int32_t record_kind;  /* a dpi_record_kind */
-    int32_t randomness;   /* a dpi_randomness */
-    int32_t full;     /* 1: all weights were trained; rank, targets and alpha are 0 */
-    int32_t merged;   /* 1: read from a model that the adapter was merged into */
-    int32_t rank;
-    uint32_t targets;
-    double alpha;
-    int64_t n_params; /* numbers of the adapter; with full weights */
-    char model_name[64];
-    dpi_claim_ledger ledger; /* filled in when it is charged */
-} dpi_finetune_claim;
-
-DPI_API void dpi_finetune_claim_init(dpi_finetune_claim *claim);
-
-/* 1: there is a guarantee, and the randomness is secret. */
-DPI_API int32_t dpi_finetune_is_private(const dpi_finetune_claim *claim);
-/* "PRIVATE" or "NOT PRIVATE". Static. */
-DPI_API const char *dpi_finetune_label(const dpi_finetune_claim *claim);
-/* The epsilon that follows from the claim's other numbers. Errors: ARG, MEMORY. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_epsilon(const dpi_finetune_claim *claim,
-                                                       double *epsilon, dpi_error *err);
-/* The statement as lines of text; the caller frees it with free. Errors: MEMORY. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_statement(const dpi_finetune_claim *claim,
-                                                         char **text, dpi_error *err);
-
 /* What a training takes, before it is opened. */
 typedef struct dpi_finetune_plan {
     size_t struct_size;
@@ -191,7 +154,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_open(const dpi_finetune_options *
                                                     dpi_finetune **finetune, dpi_error *err);
 /* Wipes what it holds of the records. NULL is allowed. */
 DPI_API void dpi_finetune_free(dpi_finetune *finetune);
-DPI_API const dpi_finetune_claim *dpi_finetune_claim_of(const dpi_finetune *finetune);
+/* What it guarantees: a claim of gradients, and of label_counts with a histogram; the object's own.
+ */
+DPI_API const dpi_claimed *dpi_finetune_claim_of(const dpi_finetune *finetune);
 
 /* Opens the checkpoint or, where there is none, charges the ledger and makes it; then reads the
  * records, and counts the units of each label if there is a histogram. Errors: BUDGET and those of
@@ -235,19 +200,12 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_keep(dpi_finetune *finetune, dpi_
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_write(const dpi_finetune *finetune, const char *path,
                                                      int fd, dpi_error *err);
 
-/* Whether an epsilon that was recorded is that of the claim, but for what bisection leaves. */
-DPI_API int32_t dpi_finetune_holds(const dpi_finetune_claim *claim, double recorded);
 /* The claim in an adapter's file, or in that of a model of which all weights were trained, or that
- * an adapter was merged into. It comes from anywhere: *claim is what it says, epsilon as it is
- * computed now from the other numbers; *recorded is the epsilon that it says. *intact is 1 if the
- * hash of its numbers is the one that it says, and its label, adjacency and accountant are those
- * of the claim: dpi_finetune_verify tells which is not. The claim's targets are 0 and it has no
- * ledger, as the file does not say them; *claim is as it was after a failure.
- * Errors: IO, FORMAT (no such file of this program, or a value out of range), ARG, MEMORY. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_claim(const char *path,
-                                                          dpi_finetune_claim *claim,
-                                                          double *recorded, int32_t *intact,
-                                                          dpi_error *err);
+ * an adapter was merged into, settled. It comes from anywhere: *holds is 1 if what the file says
+ * follows from it, and its tensors are those that it says; dpi_claimed_verify_file (report.h) tells
+ * what is not. Errors: those of dpi_claimed_verify_file. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_claim(const char *path, dpi_claimed *claim,
+                                                          int32_t *holds, dpi_error *err);
 
 /* As dpi_model_merge (write.h), of a file in which the adapter's claim stands with the hash of the
  * weights that are written: dpi_finetune_read_claim and _read_task read it as that of the adapter.
@@ -257,12 +215,6 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_merge(const char *in_path, const 
                                                      float adapter_scale, const char *out_path,
                                                      const dpi_write_options *options,
                                                      dpi_error *err);
-
-/* The claim in such a file, field by field: what it says beside what follows from its numbers. A
- * field that does not hold is no error. *result, after dpi_verification_init, is freed with
- * dpi_verification_free in any case. Errors: those of dpi_finetune_read_claim. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_verify(const char *path, dpi_verification *result,
-                                                      dpi_error *err);
 
 /* How an adapter of dpi_finetune_write was trained to write: public, but from a file, of which
  * nothing is trusted. Strings are the struct's. */
@@ -291,37 +243,6 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_instruction(const char *instructi
 /* shares [n]: n_texts in proportion to counts, of which those below 0 are 0; as many of each where
  * all are. counts are below 2^31. */
 DPI_API void dpi_finetune_share(const int64_t *counts, int32_t n, int32_t n_texts, int32_t *shares);
-
-/* ---- The report of texts --------------------------------------------------------------------- */
-
-/* Texts of an adapter: files and numbers for their report. */
-typedef struct dpi_finetune_texts {
-    const char *adapter; /* the file with the claim: the adapter, or a whole model */
-    const char *output;  /* the file of the texts; NULL: none */
-    int32_t n_texts;
-    double temp, top_p, min_p;
-    int32_t jsonl;   /* 1: a text is a line of the output; 0: an empty line stands between texts */
-    int64_t n_bytes; /* of all texts in the output, with the ends of their lines, but without what
-                        stands between them */
-} dpi_finetune_texts;
-
-/* *json: the claim and the statement of the texts as one JSON object, the caller's, to free with
- * free. Errors: IO, MEMORY. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_report(const dpi_finetune_claim *claim,
-                                                      const dpi_finetune_texts *texts, char **json,
-                                                      dpi_error *err);
-/* 1: the text is such a report. */
-DPI_API int32_t dpi_finetune_report_is(const char *text, size_t n_bytes);
-/* Computes what follows from the report's own parameters a second time. With adapter_path its hash,
- * and whether its claim is the report's; with output_path the hash of the texts, and how many they
- * are; both may be NULL.
- * A field that does not hold is no error. *result, after dpi_verification_init, is freed with
- * dpi_verification_free in any case. Errors: FORMAT, IO, MEMORY. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_report_verify(const char *text, size_t n_bytes,
-                                                             const char *adapter_path,
-                                                             const char *output_path,
-                                                             dpi_verification *result,
-                                                             dpi_error *err);
 
 #ifdef __cplusplus
 }

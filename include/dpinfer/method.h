@@ -38,7 +38,8 @@ enum { DPI_TOKENS_DEFAULT = 256 };
 typedef enum dpi_adjacency {
     DPI_ADJACENCY_REPLACE_BY_NULL = 0, /* a record, and an empty slot in its place */
     DPI_ADJACENCY_ADD_REMOVE = 1,      /* a record, and one record less. Needs a denominator */
-    DPI_ADJACENCY_ZERO_OUT = 2 /* a record, and logits that are all 0: so are a null slot's */
+    DPI_ADJACENCY_ZERO_OUT = 2, /* a record, and logits that are all 0: so are a null slot's */
+    DPI_ADJACENCY_WORD = 3 /* a document, and one with other words: of perturb.h alone */
 } dpi_adjacency;
 
 /* How the cost of a text is counted. */

@@ -8,6 +8,7 @@
 #ifndef DPINFER_PERTURB_H
 #define DPINFER_PERTURB_H
 
+#include "dpinfer/claimed.h"
 #include "dpinfer/model.h"
 
 #ifdef __cplusplus
@@ -154,6 +155,31 @@ DPI_API void dpi_certificate_init(dpi_certificate *certificate);
  * and in its tail (above some 30) to its order. Errors: MEMORY; see gaussian.h for FFTW. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_perturb_certify(const dpi_perturber *perturber,
                                                       dpi_certificate *certificate, dpi_error *err);
+
+/* ---- The claim ------------------------------------------------------------------------------- */
+
+/* What was released: of each document the words that left something in their place. */
+typedef struct dpi_words_released {
+    int64_t n_documents, n_words;
+    int64_t longest; /* words of the longest document */
+} dpi_words_released;
+
+/* Counts one document's words (dpi_perturb). */
+DPI_API void dpi_words_count(dpi_words_released *released, const dpi_perturbed_word *words,
+                             size_t n);
+/* What is guaranteed of all documents, each by itself: a claim of words, settled. The certificate is
+ * that of the options and the vocabulary. Errors: those of dpi_claimed_settle. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_perturb_claim(const dpi_perturb_options *options,
+                                                    const dpi_vocabulary *vocabulary,
+                                                    const dpi_certificate *certificate,
+                                                    const dpi_words_released *released,
+                                                    dpi_claimed *claim, dpi_error *err);
+/* The claim of the same options and documents with the vocabulary at hand, which has been measured:
+ * its certificate is computed. Errors: ARG (no such claim); those of dpi_perturber_create,
+ * dpi_perturb_certify and dpi_claimed_settle. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_perturb_certify_claim(const dpi_vocabulary *vocabulary,
+                                                            const dpi_claimed *claim,
+                                                            dpi_claimed *found, dpi_error *err);
 
 #ifdef __cplusplus
 }

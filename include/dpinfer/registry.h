@@ -51,7 +51,8 @@ typedef enum dpi_parameter_type {
     DPI_PARAMETER_INT = 0,   /* the field is an int32_t */
     DPI_PARAMETER_REAL = 1,  /* a double */
     DPI_PARAMETER_FLAG = 2,  /* an int32_t, 0 or 1 */
-    DPI_PARAMETER_CHOICE = 3 /* an int32_t, an index into choices */
+    DPI_PARAMETER_CHOICE = 3, /* an int32_t, an index into choices */
+    DPI_PARAMETER_TEXT = 4    /* of a mechanism alone (claim.h): at most max bytes */
 } dpi_parameter_type;
 
 /* A parameter that means the same in several methods has the same name there, and only then. */
@@ -152,6 +153,11 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_method_cost(const dpi_sampler_options *opt
 
 /* What stands in the place of a record that is exchanged, for people. NULL without a guarantee. */
 DPI_API const char *dpi_method_neighbours(const dpi_sampler_options *options);
+
+/* Of a dpi_accountant: how it counts. Static. */
+DPI_API const char *dpi_accountant_text(int32_t accountant);
+/* What plan.rho_total is: "rho, spent". Static. */
+DPI_API const char *dpi_rho_label(const dpi_sampler_options *options);
 
 /* "InvisibleInk: temperature 1, ...": what the method does with the options that cost nothing. At
  * most `size` bytes with the NUL. */

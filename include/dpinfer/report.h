@@ -11,6 +11,7 @@
 #define DPINFER_REPORT_H
 
 #include "dpinfer/claim.h"
+#include "dpinfer/claimed.h"
 #include "dpinfer/ledger.h"
 #include "dpinfer/model.h"
 
@@ -32,6 +33,11 @@ typedef enum dpi_report_format {
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model,
                                                     const char *model_path, dpi_report **report,
                                                     dpi_error *err);
+/* A report of any claim. model NULL with a path: the hash of that file alone; path NULL: there is no
+ * model. Errors: as dpi_report_create; those of dpi_claimed_settle. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_of(const dpi_claimed *claim, const dpi_model *model,
+                                                const char *model_path, dpi_report **report,
+                                                dpi_error *err);
 /* A report of another run with the same model and program, whose files are not hashed again: for a
  * server. It holds nothing else of `report`. Errors: ARG (the claim; a parsed report), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_again(const dpi_report *report,
@@ -47,7 +53,14 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_meta(dpi_report *report, const char
                                                   const char *text, size_t n_bytes, dpi_error *err);
 /* Bytes of the output, in their order: the report has the hash of all of them. */
 DPI_API void dpi_report_output_add(dpi_report *report, const void *bytes, size_t n_bytes);
-/* A text that is released as a whole: label (NULL: none), tokens, a dpi_end. Errors: MEMORY. */
+/* The whole output at once: a file that is there now. jsonl 1: a text is a line of it; 0: an empty
+ * line stands between texts. n_text_bytes: of all texts in it, with the ends of their lines, but
+ * without what stands between them; -1: neither is said. Errors: IO. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_output_file(dpi_report *report, const char *path,
+                                                         int32_t jsonl, int64_t n_text_bytes,
+                                                         dpi_error *err);
+/* A text that is released as a whole: label (NULL: none), tokens (-1: nobody counted them), a
+ * dpi_end. Errors: MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_text_add(dpi_report *report, const char *label,
                                                       int32_t n_tokens, int32_t end,
                                                       dpi_error *err);
@@ -65,7 +78,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_parse(const char *name, const char 
 /* NULL is allowed. */
 DPI_API void dpi_report_free(dpi_report *report);
 
-/* What it claims, the report's own. Of a parsed report without its plan: see dpi_claim_settle. */
+/* What it claims, settled; the report's own. */
+DPI_API const dpi_claimed *dpi_report_claimed(const dpi_report *report);
+/* The same as the numbers of a run. */
 DPI_API const dpi_claim *dpi_report_claim(const dpi_report *report);
 
 /* The report as a string [*n_bytes] with a NUL behind it, which the caller frees with free.
@@ -73,14 +88,6 @@ DPI_API const dpi_claim *dpi_report_claim(const dpi_report *report);
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_text(const dpi_report *report, int32_t complete,
                                                   int32_t format, char **text, size_t *n_bytes,
                                                   dpi_error *err);
-
-/* A report of something else than a run, which its maker gives as JSON [n_bytes]
- * (dpi_finetune_report, dpi_augpe_report), as DPI_REPORT_MARKDOWN or DPI_REPORT_HTML: its sections
- * as tables. *text [*n_text] has a NUL behind it; the caller frees it with free. Errors: ARG,
- * FORMAT (no JSON object with a statement), LIMIT (more than 1 MiB), MEMORY. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_report_render(const char *json, size_t n_bytes,
-                                                    int32_t format, char **text, size_t *n_text,
-                                                    dpi_error *err);
 
 /* ---- Verification ---------------------------------------------------------------------------- */
 
@@ -121,6 +128,20 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_verify(const dpi_report *report,
                                                     const char *output_path,
                                                     dpi_verification *result, dpi_error *err);
 DPI_API void dpi_verification_free(dpi_verification *result);
+/* Adds whether the claim of a parsed report is `found`, which was computed in another way, value by
+ * value. Errors: MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_compare_claim(const dpi_report *report,
+                                                           const dpi_claimed *found,
+                                                           dpi_verification *result,
+                                                           dpi_error *err);
+/* The claim of an adapter, or of a model that was trained, in a GGUF file: what it says, settled, and
+ * what follows from it and from the file's tensors against what the file says of both. A field that
+ * does not hold is no error. *result, after dpi_verification_init, is freed with
+ * dpi_verification_free in any case. Errors: IO, FORMAT (no such file; a claim that is malformed);
+ * those of dpi_claimed_settle (no training has this claim). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claimed_verify_file(const char *path, dpi_claimed *claim,
+                                                          dpi_verification *result,
+                                                          dpi_error *err);
 
 /* Whether the ledger has the charge of a parsed report: one that was replaced by an earlier copy of
  * itself does not. Errors: STATE (it does not), ARG (the report has no charge; the ledger no such

@@ -1,4 +1,5 @@
 /* finetune.c - see dpinfer/finetune.h: the object, its checkpoint, its steps. */
+#include "dp/mechanism/gradients.h"
 #include "pipeline/finetune/finetune.h"
 
 #include <errno.h>
@@ -51,8 +52,8 @@ static dpi_tuner_options tuner_options(const dpi_finetune *f) {
         .model = o->model, .full = o->full, .rank = o->rank, .alpha = o->alpha,
         .targets = o->targets,
         .seed = o->seed, .n_positions = o->n_positions, .n_threads = o->n_threads,
-        .share = (int64_t)(f->claim.sampling * (double)DPI_POISSON_ONE),
-        .expected = o->n_expected, .clip = o->clip, .sigma = f->claim.sigma,
+        .share = (int64_t)(dpi_finetune_value(f, DPI_GRADIENTS_SAMPLING) * (double)DPI_POISSON_ONE),
+        .expected = o->n_expected, .clip = o->clip, .sigma = dpi_finetune_value(f, DPI_GRADIENTS_SIGMA),
         .n_steps = o->n_steps, .lr = o->lr, .lr_floor = o->lr / 10, .n_warmup = o->n_warmup,
         .unbiased = o->unbiased, .least = .01, .cancel = o->cancel,
         .cancel_user = o->cancel_user, .ranks = o->ranks};
@@ -65,7 +66,7 @@ static dpi_status create_tuner(dpi_finetune *f, dpi_error *err) {
         t.random_user = &f->bits;
     }
     DPI_TRY(dpi_tuner_create(&t, &f->tuner, err));
-    f->claim.n_params = dpi_tuner_lora(f->tuner)->n_params;
+    f->claim.parts[0].values[DPI_GRADIENTS_NUMBERS] = (double)dpi_tuner_lora(f->tuner)->n_params;
     return DPI_STATUS_OK;
 }
 
@@ -112,7 +113,11 @@ void dpi_finetune_free(dpi_finetune *f) {
     free(f);
 }
 
-const dpi_finetune_claim *dpi_finetune_claim_of(const dpi_finetune *f) { return &f->claim; }
+const dpi_claimed *dpi_finetune_claim_of(const dpi_finetune *f) { return &f->claim; }
+
+double dpi_finetune_value(const dpi_finetune *f, int value) {
+    return f->claim.parts[0].values[value];
+}
 
 int32_t dpi_finetune_steps_done(const dpi_finetune *f) {
     return (int32_t)dpi_tuner_steps_done(f->tuner);
@@ -197,12 +202,14 @@ static uint64_t hash_instructions(const dpi_instructions *in, uint64_t hash) {
 /* Everything public that the steps depend on; of the model its name and its norms. */
 static uint64_t hash_task(const dpi_finetune *f) {
     const dpi_finetune_options *o = &f->options;
-    const dpi_finetune_claim *c = &f->claim;
-    const double reals[] = {c->delta, c->sigma, c->sampling, c->n_expected,
-                            c->clip,  c->alpha, o->lr, o->mismatch};
-    const int64_t integers[] = {c->n_units,  c->n_steps, c->max_per_unit, c->rank,    c->targets,
-                                o->n_warmup, o->unbiased, o->n_positions, o->seeded, c->record_kind,
-                                c->histogram_scale, (int64_t)o->seed, o->loss_on_all,
+    const dpi_claimed *c = &f->claim;
+    const double reals[] = {c->delta, dpi_finetune_value(f, DPI_GRADIENTS_SIGMA),
+                            dpi_finetune_value(f, DPI_GRADIENTS_SAMPLING), o->n_expected,
+                            o->clip, o->full ? 0 : o->alpha, o->lr, o->mismatch};
+    const int64_t integers[] = {c->n_units, o->n_steps, c->max_per_unit, o->full ? 0 : o->rank,
+                                o->full ? 0 : o->targets, o->n_warmup, o->unbiased, o->n_positions,
+                                o->seeded, c->record_kind, dpi_finetune_histogram_scale(c),
+                                (int64_t)o->seed, o->loss_on_all,
                                 wrong_count(o), o->full, (int64_t)dpi_model_mark(o->model)};
     uint64_t hash = dpi_hash(DPI_HASH_INIT, reals, sizeof reals);
     hash = dpi_hash(hash, integers, sizeof integers);
@@ -220,7 +227,7 @@ static uint64_t configuration(const dpi_finetune *f) {
 /* In the checkpoint's words: `epoch` is the charge, `row` what is left of a seed's bits. */
 static dpi_checkpoint state_of(const dpi_finetune *f) {
     return (dpi_checkpoint){.config_hash = configuration(f),
-                            .n_params = f->claim.n_params + dpi_finetune_count_size(f),
+                            .n_params = dpi_tuner_lora(f->tuner)->n_params + dpi_finetune_count_size(f),
                             .step = dpi_finetune_steps_done(f),
                             .epoch = f->charge,
                             .row = (int64_t)(f->bits & INT64_MAX)};
@@ -230,7 +237,7 @@ static dpi_checkpoint state_of(const dpi_finetune *f) {
 static dpi_status write_checkpoint(const dpi_finetune *f, const float *const arrays[3],
                                    dpi_error *err) {
     const dpi_checkpoint state = state_of(f);
-    const size_t n = (size_t)f->claim.n_params, n_all = (size_t)state.n_params;
+    const size_t n = (size_t)dpi_tuner_lora(f->tuner)->n_params, n_all = (size_t)state.n_params;
     if (!f->counts)
         return dpi_checkpoint_write(f->options.checkpoint, &state, arrays, err);
     float *all = dpi_calloc(3 * n_all, sizeof *all);

@@ -11,12 +11,18 @@
 #include "dpinfer/memory.h"
 #include "pipeline/finetune/finetune.h"
 
-double dpi_finetune_histogram_epsilon(const dpi_finetune_claim *c) {
-    return c->histogram_scale > 0 ? nextafter(1.0 / c->histogram_scale, INFINITY) : 0;
+int32_t dpi_finetune_histogram_scale(const dpi_claimed *c) {
+    const dpi_claim_part *p = dpi_claimed_part(c, "label_counts");
+    return p ? (int32_t)p->values[0] : 0;
+}
+
+double dpi_finetune_histogram_epsilon(const dpi_claimed *c) {
+    const int32_t scale = dpi_finetune_histogram_scale(c);
+    return scale > 0 ? nextafter(1.0 / scale, INFINITY) : 0;
 }
 
 int32_t dpi_finetune_count_size(const dpi_finetune *f) {
-    return f->claim.histogram_scale > 0 ? 1 + f->instructions.n : 0;
+    return dpi_finetune_histogram_scale(&f->claim) > 0 ? 1 + f->instructions.n : 0;
 }
 
 /* What is far beyond any number of units is cut. */
@@ -31,7 +37,7 @@ static dpi_status draw(dpi_finetune *f, int64_t *counts, dpi_error *err) {
     dpi_examples_count(&f->examples, counts);
     for (int32_t i = 0; i < n; i++) {
         int64_t noise;
-        DPI_TRY(dpi_noise_laplace(f->claim.histogram_scale, seeded ? dpi_random_insecure : NULL,
+        DPI_TRY(dpi_noise_laplace(dpi_finetune_histogram_scale(&f->claim), seeded ? dpi_random_insecure : NULL,
                                   seeded ? &f->bits : NULL, &noise, err));
         counts[i] += noise;
     }

@@ -7,22 +7,21 @@
 
 typedef struct merged {
     dpi_merge merge;
-    dpi_finetune_claim claim;
-    char hex[DPI_FINETUNE_HEX + 1]; /* of the tensors that are written */
+    dpi_claimed claim;
+    dpi_status put; /* what came of the keys */
+    char hex[DPI_TENSORS_HEX + 1]; /* of the tensors that are written */
 } merged;
 
 static void put_claim(void *user, dpi_gguf_builder *builder) {
-    const merged *m = user;
-    dpi_finetune_put_merged(builder, m->merge.adapter, &m->claim, m->hex);
+    merged *m = user;
+    m->put = dpi_finetune_put_merged(builder, m->merge.adapter, &m->claim, m->hex, NULL);
 }
 
 /* A claim that does not hold is not handed on: the file would say that it does. */
 static dpi_status read_claim(merged *m, const char *path, dpi_error *err) {
-    double recorded;
-    int32_t intact;
-    dpi_finetune_claim_init(&m->claim);
-    DPI_TRY(dpi_finetune_read_claim(path, &m->claim, &recorded, &intact, err));
-    return intact && dpi_finetune_holds(&m->claim, recorded)
+    int32_t holds;
+    DPI_TRY(dpi_finetune_read_claim(path, &m->claim, &holds, err));
+    return holds
                ? DPI_STATUS_OK
                : dpi_fail(err, DPI_STATUS_FORMAT, "the claim of %s does not hold", path);
 }
@@ -31,23 +30,24 @@ static dpi_status write_merged(merged *m, const char *in_path, const char *adapt
                                const char *out_path, const dpi_write_options *options,
                                dpi_error *err) {
     const dpi_conversion_change change = dpi_merge_change(&m->merge);
-    if (dpi_finetune_is_claimed(m->merge.model->gguf))
+    if (dpi_claim_file_has(m->merge.model->gguf))
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "%s was trained on records itself: with an adapter in its weights it would "
                         "have two claims, and a file says one",
                         in_path);
-    if (dpi_finetune_is_claimed(m->merge.adapter)) {
+    if (dpi_claim_file_has(m->merge.adapter)) {
         DPI_TRY(read_claim(m, adapter_path, err));
         DPI_TRY(dpi_finetune_hash_change(m->merge.model->gguf, options, &change, m->hex, err));
         m->merge.keys = put_claim, m->merge.user = m;
     }
-    return dpi_conversion_write(in_path, out_path, options, &change, err);
+    DPI_TRY(dpi_conversion_write(in_path, out_path, options, &change, err));
+    return m->put == DPI_STATUS_OK ? DPI_STATUS_OK : dpi_no_memory(err, "the claim");
 }
 
 dpi_status dpi_finetune_merge(const char *in_path, const char *adapter_path, float scale,
                               const char *out_path, const dpi_write_options *options,
                               dpi_error *err) {
-    merged m;
+    merged m = {.put = DPI_STATUS_OK};
     dpi_status status = dpi_merge_begin(in_path, adapter_path, scale, &m.merge, err);
     if (status == DPI_STATUS_OK)
         status = write_merged(&m, in_path, adapter_path, out_path, options, err);

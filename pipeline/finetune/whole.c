@@ -12,8 +12,9 @@
 
 typedef struct whole {
     const dpi_finetune *f;
-    char hex[DPI_FINETUNE_HEX + 1];
+    char hex[DPI_TENSORS_HEX + 1];
     char name[64];
+    dpi_status put; /* what came of the claim's keys */
 } whole;
 
 /* What is trained of a row of a tensor of the base's file, of which it is *row: in training those
@@ -49,48 +50,15 @@ static void put_row(void *user, const char *tensor, int64_t row, float *weights,
 }
 
 static void put_keys(void *user, dpi_gguf_builder *builder) {
-    const whole *w = user;
+    whole *w = user;
     dpi_gguf_put_string(builder, "general.name", w->name);
-    dpi_finetune_put_claim(builder, w->f, w->hex);
+    w->put = dpi_finetune_put_claim(builder, w->f, w->hex, NULL);
 }
 
 /* ---- The hash -------------------------------------------------------------------------------- */
 
-static int64_t row_count(const dpi_gguf_tensor *t) {
-    return t->shape[1] * t->shape[2] * t->shape[3];
-}
-
-static void hash_head(struct sha256_ctx *hash, const dpi_gguf_tensor *t, uint32_t type) {
-    sha256_update(hash, strlen(t->name) + 1, (const uint8_t *)t->name);
-    sha256_update(hash, sizeof type, (const uint8_t *)&type);
-    sha256_update(hash, sizeof t->shape, (const uint8_t *)t->shape);
-}
-
-/* Of a file that nothing but its names is known of. ssm_dt.bias is an array of a delta net, and no
- * bias of a matrix. */
-static bool may_be_trained(const char *tensor) {
-    const char *dot = strrchr(tensor, '.');
-    const bool is_bias = dot && strcmp(dot, ".bias") == 0 && !strstr(tensor, ".ssm_dt.");
-    return strncmp(tensor, "rope_", 5) != 0 && strncmp(tensor, "per_layer_", 10) != 0 && !is_bias;
-}
-
-int64_t dpi_finetune_hash_whole(const dpi_gguf *file, char hex[DPI_FINETUNE_HEX + 1]) {
-    struct sha256_ctx hash;
-    int64_t n_weights = 0;
-    sha256_init(&hash);
-    for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
-        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(file, i);
-        hash_head(&hash, t, t->type);
-        sha256_update(&hash, t->n_bytes, t->data);
-        dpi_gguf_release(file, t->data, t->n_bytes);
-        n_weights += may_be_trained(t->name) ? t->shape[0] * row_count(t) : 0;
-    }
-    dpi_finetune_hex(&hash, hex);
-    return n_weights;
-}
-
 static void hash_begin(void *user, const dpi_gguf_tensor *t, uint32_t type) {
-    hash_head(user, t, type);
+    dpi_tensors_hash_head(user, t->name, type, t->shape);
 }
 
 static void hash_data(void *user, const void *data, uint64_t n_bytes) {
@@ -99,12 +67,12 @@ static void hash_data(void *user, const void *data, uint64_t n_bytes) {
 
 dpi_status dpi_finetune_hash_change(const dpi_gguf *file, const dpi_write_options *options,
                                     const dpi_conversion_change *change,
-                                    char hex[DPI_FINETUNE_HEX + 1], dpi_error *err) {
+                                    char hex[DPI_TENSORS_HEX + 1], dpi_error *err) {
     struct sha256_ctx hash;
     const dpi_conversion_sink sink = {hash_begin, hash_data, &hash};
     sha256_init(&hash);
     DPI_TRY(dpi_conversion_visit(file, options, change, &sink, err));
-    dpi_finetune_hex(&hash, hex);
+    dpi_tensors_hash_end(&hash, hex);
     return DPI_STATUS_OK;
 }
 
@@ -112,7 +80,7 @@ dpi_status dpi_finetune_hash_change(const dpi_gguf *file, const dpi_write_option
 
 dpi_status dpi_finetune_write_whole(const dpi_finetune *f, const char *path, int fd,
                                     dpi_error *err) {
-    whole w = {.f = f};
+    whole w = {.f = f, .put = DPI_STATUS_OK};
     dpi_write_options o;
     dpi_write_options_init(&o);
     o.type = "KEEP", o.fd = fd, o.n_threads = f->options.n_threads;
@@ -121,7 +89,8 @@ dpi_status dpi_finetune_write_whole(const dpi_finetune *f, const char *path, int
     DPI_TRY(dpi_finetune_hash_change(base, &o, &change, w.hex, err));
     char suffix[48];
     snprintf(suffix, sizeof suffix, " + training %.12s%s", w.hex,
-             dpi_finetune_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
+             dpi_claimed_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
     dpi_name_join(w.name, sizeof w.name, f->claim.model_name, suffix);
-    return dpi_conversion_write_open(base, path, &o, &change, err);
+    DPI_TRY(dpi_conversion_write_open(base, path, &o, &change, err));
+    return w.put == DPI_STATUS_OK ? DPI_STATUS_OK : dpi_no_memory(err, "the claim");
 }

@@ -1,6 +1,8 @@
 /* payers.c - see payers.h. */
 #include "pipeline/release/payers.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -95,6 +97,36 @@ dpi_status dpi_records_privacy_unit(const dpi_records *records, int32_t adjacenc
                         "unit_field: found %zu bytes, allowed with a ledger are 1..%d", n,
                         DPI_UNIT_FIELD_MAX);
     memcpy(unit->unit_field, field ? field : "", n + 1);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_payers_charge_claim(const dpi_payers *payers, dpi_claimed *c, uint8_t **pays,
+                                   int64_t *id, dpi_error *err) {
+    char guarantee[128], note[DPI_CHARGE_NOTE_MAX + 1];
+    dpi_payers p = *payers;
+    dpi_charge_request request;
+    dpi_mechanism_info info;
+    dpi_dataset_info dataset;
+    dpi_charge charge;
+    dpi_cost cost;
+    if (!p.ledger)
+        return DPI_STATUS_OK;
+    dpi_charge_request_init(&request);
+    dpi_dataset_info_init(&dataset);
+    dpi_charge_init(&charge);
+    dpi_mechanism_info_get(c->parts[0].mechanism, &info);
+    DPI_TRY(dpi_ledger_info(p.ledger, p.dataset, &dataset, err));
+    DPI_TRY(dpi_claimed_cost(c, &cost, err));
+    DPI_TRY(dpi_records_privacy_unit(p.records, c->adjacency, c->max_per_unit, &request.unit, err));
+    dpi_claimed_guarantee(c, guarantee, sizeof guarantee);
+    snprintf(note, sizeof note, "%" PRId64 " %s, %s", c->parts[0].n_runs, info.runs, guarantee);
+    request.cost = &cost, request.method = info.name, request.note = note;
+    p.request = &request;
+    DPI_TRY(dataset.scope == DPI_SCOPE_UNIT
+                ? dpi_payers_charge(&p, pays, &charge, err)
+                : dpi_ledger_reserve(p.ledger, p.dataset, &request, &charge, err));
+    *id = charge.id;
+    dpi_payers_keep(&c->ledger, &dataset, &charge);
     return DPI_STATUS_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "dpinfer/claimed.h"
 #include "dpinfer/ledger.h"
 #include "dpinfer/records.h"
 
@@ -27,6 +28,12 @@ DPI_MUST_CHECK dpi_status dpi_payers_check(const dpi_payers *payers, dpi_error *
  * Errors: those of dpi_payers_check, and of dpi_ledger_reserve or dpi_ledger_paid; MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_payers_charge(const dpi_payers *payers, uint8_t **pays,
                                             dpi_charge *charge, dpi_error *err);
+
+/* The one charge of a claim, if there is a ledger: the claim has the sums before and after from then
+ * on, *charge is its id, and *pays [units] as above with scope UNIT. Errors: also those of
+ * dpi_claimed_cost and dpi_ledger_info. */
+DPI_MUST_CHECK dpi_status dpi_payers_charge_claim(const dpi_payers *payers, dpi_claimed *claim,
+                                                  uint8_t **pays, int64_t *charge, dpi_error *err);
 
 /* What a claim says of a charge. */
 void dpi_payers_keep(dpi_claim_ledger *ledger, const dpi_dataset_info *info,

@@ -37,33 +37,44 @@ static dpi_status describe_software(json_t **section, dpi_error *err) {
     return *section ? DPI_STATUS_OK : dpi_no_memory(err, "the report");
 }
 
-static dpi_status describe_model(const dpi_claim *claim, const dpi_model *model, const char *path,
+/* null without a model. */
+static dpi_status describe_model(const dpi_claimed *claim, const dpi_model *model, const char *path,
                                  json_t **section, dpi_error *err) {
     json_t *files, *adapter = NULL;
-    if (dpi_model_adapter(model))
+    dpi_model_info info;
+    dpi_model_info_init(&info);
+    if (!path) {
+        *section = json_null();
+        return DPI_STATUS_OK;
+    }
+    if (model)
+        DPI_TRY(dpi_model_info_get(model, &info, err));
+    if (model && dpi_model_adapter(model))
         DPI_TRY(dpi_hash_one(dpi_model_adapter(model), &adapter, err));
-    const dpi_status status = dpi_hash_model(path, dpi_hash_count_files(model), &files, err);
+    const dpi_status status =
+        dpi_hash_model(path, model ? dpi_hash_count_files(model) : 1, &files, err);
     if (status != DPI_STATUS_OK) {
         json_decref(adapter);
         return status;
     }
     *section = json_pack("{s:s, s:b, s:o, s:o*}", "name", claim->model_name, "random_weights",
-                         claim->random_weights, "files", files, "adapter", adapter);
+                         info.random_weights, "files", files, "adapter", adapter);
     return *section ? DPI_STATUS_OK : dpi_no_memory(err, "the report");
 }
 
 /* ---- The object ------------------------------------------------------------------------------ */
 
-dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model, const char *model_path,
-                             dpi_report **report, dpi_error *err) {
-    DPI_TRY(dpi_claim_check(claim, err));
+dpi_status dpi_report_of(const dpi_claimed *claim, const dpi_model *model, const char *model_path,
+                         dpi_report **report, dpi_error *err) {
     dpi_report *r = calloc(1, sizeof *r);
     if (!r)
         return dpi_no_memory(err, "the report");
     r->claim = *claim;
-    dpi_status status = dpi_report_added_init(&r->added)
-                            ? describe_model(claim, model, model_path, &r->model, err)
-                            : dpi_no_memory(err, "the report");
+    dpi_status status = dpi_claimed_settle(&r->claim, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_report_added_init(&r->added)
+                     ? describe_model(claim, model, model_path, &r->model, err)
+                     : dpi_no_memory(err, "the report");
     if (status == DPI_STATUS_OK)
         status = describe_software(&r->software, err);
     if (status == DPI_STATUS_OK)
@@ -73,30 +84,48 @@ dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model, con
     return status;
 }
 
-dpi_status dpi_report_again(const dpi_report *report, const dpi_claim *claim, dpi_report **again,
+/* Checked, and settled. */
+static dpi_status claim_of(const dpi_claim *run, dpi_claimed *claim, dpi_error *err) {
+    DPI_TRY(dpi_claim_check(run, err));
+    dpi_run_to_claim(run, claim);
+    return dpi_claimed_settle(claim, err);
+}
+
+dpi_status dpi_report_create(const dpi_claim *run, const dpi_model *model, const char *model_path,
+                             dpi_report **report, dpi_error *err) {
+    dpi_claimed claim;
+    DPI_TRY(claim_of(run, &claim, err));
+    DPI_TRY(dpi_report_of(&claim, model, model_path, report, err));
+    (*report)->run = *run;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_report_again(const dpi_report *report, const dpi_claim *run, dpi_report **again,
                             dpi_error *err) {
     if (report->recorded)
         return dpi_fail(err, DPI_STATUS_ARG, "a report that was parsed is not changed");
-    DPI_TRY(dpi_claim_check(claim, err));
     dpi_report *r = calloc(1, sizeof *r);
     if (!r)
         return dpi_no_memory(err, "the report");
-    r->claim = *claim;
+    const dpi_status status = claim_of(run, &r->claim, err);
+    r->run = *run;
     r->model = json_deep_copy(report->model); /* counts of references belong to one thread */
     r->software = json_deep_copy(report->software);
-    if (dpi_report_added_init(&r->added) && r->model && r->software) {
+    if (status == DPI_STATUS_OK && dpi_report_added_init(&r->added) && r->model && r->software) {
         *again = r;
         return DPI_STATUS_OK;
     }
     dpi_report_free(r);
-    return dpi_no_memory(err, "the report");
+    return status != DPI_STATUS_OK ? status : dpi_no_memory(err, "the report");
 }
 
-dpi_status dpi_report_update(dpi_report *r, const dpi_claim *claim, dpi_error *err) {
+dpi_status dpi_report_update(dpi_report *r, const dpi_claim *run, dpi_error *err) {
+    dpi_claimed claim;
     if (r->recorded)
         return dpi_fail(err, DPI_STATUS_ARG, "a report that was parsed is not changed");
-    DPI_TRY(dpi_claim_check(claim, err));
-    r->claim = *claim;
+    DPI_TRY(claim_of(run, &claim, err));
+    r->claim = claim;
+    r->run = *run;
     return DPI_STATUS_OK;
 }
 
@@ -110,7 +139,8 @@ void dpi_report_free(dpi_report *r) {
     free(r);
 }
 
-const dpi_claim *dpi_report_claim(const dpi_report *r) { return &r->claim; }
+const dpi_claimed *dpi_report_claimed(const dpi_report *r) { return &r->claim; }
+const dpi_claim *dpi_report_claim(const dpi_report *r) { return &r->run; }
 
 /* JSON ends with a line feed, as Markdown does. */
 static char *write_json(const json_t *report, size_t *n_bytes) {

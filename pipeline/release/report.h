@@ -8,13 +8,15 @@
 #include <stdbool.h>
 
 #include "dpinfer/report.h"
+#include "pipeline/claim/claim_json.h"
 #include "pipeline/journal/json_text.h"
 #include "pipeline/release/report_added.h"
 
-enum { DPI_REPORT_SCHEMA = 4 };
+enum { DPI_REPORT_SCHEMA = 5 };
 
 struct dpi_report {
-    dpi_claim claim;
+    dpi_claimed claim; /* settled */
+    dpi_claim run;     /* of a run: the same */
     json_t *software, *model; /* sections that are believed */
     dpi_report_added added;
     json_t *recorded;         /* parsed: all of it, else NULL */
@@ -23,21 +25,25 @@ struct dpi_report {
 
 /* The whole report of a claim. Takes `software`, `model` and `output` (NULL: out of memory). NULL
  * if out of memory. A function of its arguments and nothing else. */
-json_t *dpi_report_json(const dpi_claim *claim, bool complete, json_t *software, json_t *model,
+json_t *dpi_report_json(const dpi_claimed *claim, bool complete, json_t *software, json_t *model,
                         json_t *output, const dpi_report_added *added);
 
 /* The section `plain`. NULL if out of memory. */
-json_t *dpi_report_plain(const dpi_claim *claim);
+json_t *dpi_report_plain(const dpi_claimed *claim);
 
-/* The section `parameters`: everything that the guarantee is computed from. NULL if out of
- * memory. */
-json_t *dpi_report_parameters(const dpi_claim *claim);
-/* The same back into a claim; its plan is not made. Errors: FORMAT. */
-dpi_status dpi_report_read_parameters(const json_t *parameters, dpi_claim *claim, dpi_error *err);
+/* The settled numbers of a run as a claim, which is not settled; and back. */
+void dpi_run_to_claim(const dpi_claim *run, dpi_claimed *claim);
+void dpi_claim_to_run(const dpi_claimed *claim, dpi_claim *run);
+/* The claim of a run as JSON. NULL if out of memory. */
+json_t *dpi_report_parameters(const dpi_claim *run);
 
-/* A parsed report as one that can be written: its plan and its charge are made again. Errors: those
- * of dpi_report_verify. */
-dpi_status dpi_report_reopen(dpi_report *report, dpi_error *err);
+/* A parsed report as one that can be written. */
+void dpi_report_reopen(dpi_report *report);
+
+/* What a claim says of texts: how many of them were written, and of how many tokens at most; 0: it
+ * says nothing. */
+int64_t dpi_claim_n_texts(const dpi_claimed *claim);
+int64_t dpi_claim_n_tokens(const dpi_claimed *claim);
 
 /* The report in Markdown; the caller frees it with free. NULL if out of memory. */
 char *dpi_report_markdown(const json_t *report);
@@ -52,6 +58,11 @@ typedef struct dpi_report_row {
 } dpi_report_row;
 extern const dpi_report_row dpi_report_rows[];
 size_t dpi_report_row_count(void);
+/* Each value below a section, in the order of the file: path is where it is in the section, "data.M",
+ * "mechanisms.1.T"; key the last part of it. */
+typedef void (*dpi_report_row_fn)(void *user, const char *path, const char *key,
+                                  const json_t *value);
+void dpi_report_flatten(const json_t *section, dpi_report_row_fn on_row, void *user);
 /* A number, flag or null as people read it: an upper bound is rounded up. Not for strings. */
 void dpi_report_value(const char *key, const json_t *value, char *text, size_t size);
 

@@ -1,10 +1,12 @@
 /* report_added.c - see report_added.h. */
 #include "pipeline/release/report_added.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "dpinfer/generation.h"
 #include "pipeline/release/hash.h"
@@ -15,6 +17,7 @@ enum { META_BYTES_MAX = 1 << 16, META_FIELDS_MAX = 32, META_TEXT_MAX = 2000 };
 bool dpi_report_added_init(dpi_report_added *a) {
     *a =
         (dpi_report_added){.meta = json_object(), .charges = json_array(), .labels = json_object()};
+    a->n_text_bytes = -1;
     sha256_init(&a->digest);
     return a->meta && a->charges && a->labels;
 }
@@ -71,6 +74,23 @@ void dpi_report_output_add(dpi_report *report, const void *bytes, size_t n_bytes
     report->added.n_bytes += (int64_t)n_bytes;
 }
 
+dpi_status dpi_report_output_file(dpi_report *report, const char *path, int32_t jsonl,
+                                  int64_t n_text_bytes, dpi_error *err) {
+    uint8_t bytes[1 << 14];
+    FILE *file = fopen(path, "re");
+    for (size_t n; file && (n = fread(bytes, 1, sizeof bytes, file)) > 0;)
+        dpi_report_output_add(report, bytes, n);
+    const bool failed = !file || ferror(file);
+    const int reason = errno;
+    if (file)
+        fclose(file);
+    report->added.is_file = !failed;
+    report->added.jsonl = jsonl != 0;
+    report->added.n_text_bytes = n_text_bytes;
+    return failed ? dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, dpi_reason(reason))
+                  : DPI_STATUS_OK;
+}
+
 static bool count_label(dpi_report_added *a, const char *label) {
     const json_t *known = json_object_get(a->labels, label);
     if (!known && json_object_size(a->labels) == DPI_REPORT_LABELS_MAX)
@@ -81,9 +101,13 @@ static bool count_label(dpi_report_added *a, const char *label) {
 dpi_status dpi_report_text_add(dpi_report *report, const char *label, int32_t n_tokens, int32_t end,
                                dpi_error *err) {
     dpi_report_added *a = &report->added;
-    const int64_t most = report->claim.method.n_tokens;
-    const int64_t bin = n_tokens > 0 ? ((int64_t)n_tokens - 1) * DPI_REPORT_BINS / most : 0;
+    const int64_t most = dpi_claim_n_tokens(&report->claim);
     a->n_texts++;
+    if (n_tokens < 0) {
+        a->n_unknown++;
+        return DPI_STATUS_OK;
+    }
+    const int64_t bin = n_tokens > 0 ? ((int64_t)n_tokens - 1) * DPI_REPORT_BINS / most : 0;
     a->n_tokens += n_tokens;
     a->n_ended += end == DPI_END_EOG;
     a->lengths[bin < DPI_REPORT_BINS ? bin : DPI_REPORT_BINS - 1]++;
@@ -91,42 +115,62 @@ dpi_status dpi_report_text_add(dpi_report *report, const char *label, int32_t n_
 }
 
 /* The recorded section, with what follows from the rest of it. */
-static json_t *complete_recorded(const dpi_report_added *a, const dpi_claim *claim) {
+static json_t *complete_recorded(const dpi_report_added *a, const dpi_claimed *claim) {
     json_t *output = json_deep_copy(a->recorded), *count;
+    const json_t *lengths = json_object_get(output, "lengths");
     json_int_t n_texts = 0;
     size_t i;
     if (!json_is_object(output))
         return output;
-    json_array_foreach(json_object_get(output, "lengths"), i, count) n_texts +=
+    json_array_foreach(lengths, i, count) n_texts +=
         json_integer_value(count) < INT32_MAX ? json_integer_value(count) : INT32_MAX;
+    if (!json_is_array(lengths))
+        n_texts = json_integer_value(json_object_get(output, "texts"));
     if (json_object_set_new(output, "texts", json_integer(n_texts)) == 0 &&
-        json_object_set_new(output, "tokens_most", json_integer(claim->method.n_tokens)) == 0)
+        json_object_set_new(output, "tokens_most", json_integer(dpi_claim_n_tokens(claim))) == 0)
         return output;
     json_decref(output);
     return NULL;
 }
 
-json_t *dpi_report_output_json(const dpi_report_added *a, const dpi_claim *claim) {
+static void hash_text(const dpi_report_added *a, char hex[DPI_HASH_HEX + 1]) {
     uint8_t digest[SHA256_DIGEST_SIZE];
-    char hex[DPI_HASH_HEX + 1];
-    if (a->recorded)
-        return complete_recorded(a, claim);
-    if (a->n_texts == 0)
-        return json_null();
     struct sha256_ctx context = a->digest; /* more may follow */
     sha256_digest(&context, sizeof digest, digest);
     for (size_t i = 0; i < sizeof digest; i++)
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-    json_t *lengths = json_array();
-    for (int i = 0; i < DPI_REPORT_BINS && lengths; i++)
+}
+
+/* Texts by their tokens; null where somebody counted none. */
+static json_t *lengths_json(const dpi_report_added *a) {
+    json_t *lengths = a->n_unknown > 0 ? json_null() : json_array();
+    for (int i = 0; i < DPI_REPORT_BINS && json_is_array(lengths); i++)
         if (json_array_append_new(lengths, json_integer(a->lengths[i])) != 0) {
             json_decref(lengths);
             return NULL;
         }
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:i, s:o, s:O}", "sha256", hex, "n_bytes",
-                     (json_int_t)a->n_bytes, "texts", (json_int_t)a->n_texts, "tokens",
-                     (json_int_t)a->n_tokens, "ended", (json_int_t)a->n_ended, "tokens_most",
-                     claim->method.n_tokens, "lengths", lengths, "labels", a->labels);
+    return lengths;
+}
+
+json_t *dpi_report_output_json(const dpi_report_added *a, const dpi_claimed *claim) {
+    char hex[DPI_HASH_HEX + 1];
+    const bool known = a->n_unknown == 0, formed = a->n_text_bytes >= 0;
+    if (a->recorded)
+        return complete_recorded(a, claim);
+    if (a->n_texts == 0)
+        return json_null();
+    hash_text(a, hex);
+    const bool hashed = a->n_bytes > 0 || a->is_file;
+    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:o, s:O}", "sha256",
+                     hashed ? json_string(hex) : json_null(), "n_bytes",
+                     hashed ? json_integer(a->n_bytes) : json_null(), "form",
+                     formed ? json_string(a->jsonl ? "jsonl" : "text") : json_null(), "text_bytes",
+                     formed ? json_integer(a->n_text_bytes) : json_null(), "texts",
+                     (json_int_t)a->n_texts, "tokens",
+                     known ? json_integer(a->n_tokens) : json_null(), "ended",
+                     known ? json_integer(a->n_ended) : json_null(), "tokens_most",
+                     (json_int_t)dpi_claim_n_tokens(claim), "lengths", lengths_json(a), "labels",
+                     a->labels);
 }
 
 /* ---- The ledger ------------------------------------------------------------------------------ */
@@ -164,36 +208,54 @@ static bool is_count(const json_t *value) {
     return json_is_integer(value) && json_integer_value(value) >= 0;
 }
 
+static bool is_count_or_null(const json_t *value, bool null) {
+    return null ? json_is_null(value) : is_count(value);
+}
+
+static bool is_hash(const json_t *value) {
+    const char *hex = json_string_value(value);
+    return hex && strlen(hex) == DPI_HASH_HEX && strspn(hex, "0123456789abcdef") == DPI_HASH_HEX;
+}
+
 static bool is_output(const json_t *output) {
-    static const char *const counts[] = {"n_bytes", "texts", "tokens", "ended", "tokens_most"};
-    const char *hex = json_string_value(json_object_get(output, "sha256"));
     const json_t *lengths = json_object_get(output, "lengths");
     const json_t *labels = json_object_get(output, "labels");
-    const char *key;
+    const json_t *form = json_object_get(output, "form"), *hash = json_object_get(output, "sha256");
+    const char *key, *name = json_string_value(form);
     json_t *value;
     size_t i;
-    bool ok = hex && strlen(hex) == DPI_HASH_HEX &&
-              strspn(hex, "0123456789abcdef") == DPI_HASH_HEX && json_is_object(labels) &&
+    const bool unknown = json_is_null(lengths);
+    bool ok = (json_is_null(hash) || is_hash(hash)) && json_is_object(labels) &&
               json_object_size(labels) <= DPI_REPORT_LABELS_MAX &&
-              json_array_size(lengths) == DPI_REPORT_BINS && json_object_size(output) == 8;
-    for (i = 0; i < sizeof counts / sizeof *counts; i++)
-        ok = ok && is_count(json_object_get(output, counts[i]));
+              (unknown || json_array_size(lengths) == DPI_REPORT_BINS) &&
+              json_object_size(output) == 10 &&
+              (json_is_null(form) ||
+               (name && (strcmp(name, "jsonl") == 0 || strcmp(name, "text") == 0))) &&
+              is_count_or_null(json_object_get(output, "text_bytes"), json_is_null(form)) &&
+              is_count_or_null(json_object_get(output, "n_bytes"), json_is_null(hash)) &&
+              is_count_or_null(json_object_get(output, "tokens"), unknown) &&
+              is_count_or_null(json_object_get(output, "ended"), unknown) &&
+              is_count(json_object_get(output, "texts")) &&
+              is_count(json_object_get(output, "tokens_most"));
     json_array_foreach(lengths, i, value) ok = ok && is_count(value);
     json_object_foreach((json_t *)labels, key, value) ok = ok && is_count(value);
     return ok;
 }
 
 /* As many texts as the claim has at most, and so many tokens that each text can be in its bin. */
-static bool fit_lengths(const json_t *output, const dpi_claim *c, json_int_t *n_texts) {
+static bool fit_lengths(const json_t *output, const dpi_claimed *c, json_int_t *n_texts) {
     const json_int_t n_tokens = json_integer_value(json_object_get(output, "tokens"));
-    const json_int_t most = c->method.n_tokens;
+    const json_int_t most = dpi_claim_n_tokens(c), n_most = dpi_claim_n_texts(c);
     json_int_t least = 0, all = 0;
     const json_t *count;
     size_t i;
+    *n_texts = json_integer_value(json_object_get(output, "texts"));
+    if (json_is_null(json_object_get(output, "lengths")))
+        return *n_texts <= n_most;
     *n_texts = 0;
     json_array_foreach(json_object_get(output, "lengths"), i, count) {
         const json_int_t n = json_integer_value(count), bin = (json_int_t)i;
-        if (n > c->n_texts - *n_texts)
+        if (n > n_most - *n_texts)
             return false;
         *n_texts += n;
         least += bin > 0 ? n * ((bin * most - 1) / DPI_REPORT_BINS + 2) : 0;
@@ -202,7 +264,7 @@ static bool fit_lengths(const json_t *output, const dpi_claim *c, json_int_t *n_
     return n_tokens >= least && n_tokens <= all;
 }
 
-bool dpi_report_output_fits(const dpi_report_added *a, const dpi_claim *c) {
+bool dpi_report_output_fits(const dpi_report_added *a, const dpi_claimed *c) {
     const json_t *labels = json_object_get(a->recorded, "labels");
     const char *key;
     json_t *count;

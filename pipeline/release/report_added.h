@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "dpinfer/claim.h"
+#include "dpinfer/claimed.h"
 
 enum { DPI_REPORT_BINS = 20, DPI_REPORT_LABELS_MAX = 256, DPI_REPORT_CHARGES_MAX = 400 };
 
@@ -19,6 +19,10 @@ typedef struct dpi_report_added {
     json_t *labels;  /* label: number of texts; empty without labels */
     struct sha256_ctx digest; /* of the output so far */
     int64_t n_bytes, n_texts, n_tokens, n_ended;
+    int64_t n_unknown;    /* texts whose tokens nobody counted */
+    int64_t n_text_bytes; /* -1: the form of the output is not said */
+    bool is_file;         /* the digest is that of a whole file */
+    bool jsonl;
     int64_t lengths[DPI_REPORT_BINS]; /* texts by their tokens, in equal steps up to T */
     json_t *recorded;                 /* parsed: the section `output`; else NULL */
 } dpi_report_added;
@@ -28,13 +32,13 @@ bool dpi_report_added_init(dpi_report_added *added);
 void dpi_report_added_free(dpi_report_added *added);
 
 /* The section `output`; null where nothing was written. NULL if out of memory. */
-json_t *dpi_report_output_json(const dpi_report_added *added, const dpi_claim *claim);
+json_t *dpi_report_output_json(const dpi_report_added *added, const dpi_claimed *claim);
 
 /* The sections `meta`, `charges` and `output` of a parsed report. False: malformed, or out of
  * memory. */
 bool dpi_report_added_read(dpi_report_added *added, const json_t *report);
 
 /* Whether a run with this claim, which is settled, can have written the parsed `output`. */
-bool dpi_report_output_fits(const dpi_report_added *added, const dpi_claim *claim);
+bool dpi_report_output_fits(const dpi_report_added *added, const dpi_claimed *claim);
 
 #endif

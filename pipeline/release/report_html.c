@@ -125,8 +125,8 @@ static void put_first(dpi_text *t, const json_t *report) {
     put_string(t, json_object_get(report, "label"));
     dpi_text_add(t, "</span></p>\n");
     if (!json_is_true(json_object_get(report, "complete")))
-        dpi_text_add(t, "<p class=\"early\">The run stopped early. The guarantee and its cost are "
-                        "those of the whole run.</p>\n");
+        dpi_text_add(t, "<p class=\"early\">The work stopped early. The guarantee and its cost are "
+                        "those of all of it.</p>\n");
     put_meta(t, json_object_get(report, "meta"));
     put_paragraph(t, "What was done", get(report, "plain", "done"));
     put_paragraph(t, "What can be learnt about one of them", get(report, "plain", "learnt"));
@@ -144,7 +144,7 @@ static void put_checklist(dpi_text *t, const json_t *report) {
     bool open = false;
     dpi_text_add(t,
                  "<p>The checklist of Ponomareva et al. 2023, \"How to DP-fy ML\", section 5.3.3, "
-                 "for a run of dpinfer. Form %" JSON_INTEGER_FORMAT ".</p>\n",
+                 "for work of dpinfer. Form %" JSON_INTEGER_FORMAT ".</p>\n",
                  json_integer_value(json_object_get(report, "dpinfer_report")));
     for (size_t i = 0; i < dpi_report_row_count(); i++) {
         const dpi_report_row *row = &dpi_report_rows[i];
@@ -192,19 +192,20 @@ static void put_texts(dpi_text *t, const json_t *report) {
     dpi_report_plot_lengths(t, report);
 }
 
+static void put_row(void *user, const char *path, const char *key, const json_t *value) {
+    dpi_text *t = user;
+    dpi_text_add(t, "<tr><td>");
+    dpi_report_html_text(t, path);
+    dpi_text_add(t, "</td><td>");
+    put_value(t, key, value);
+    dpi_text_add(t, "</td></tr>\n");
+}
+
 static void put_table(dpi_text *t, const char *title, const json_t *section) {
-    const char *key;
-    json_t *value;
     if (json_object_size(section) == 0)
         return;
     dpi_text_add(t, "<h2>%s</h2>\n<table>\n", title);
-    json_object_foreach((json_t *)section, key, value) {
-        dpi_text_add(t, "<tr><td>");
-        dpi_report_html_text(t, key);
-        dpi_text_add(t, "</td><td>");
-        put_value(t, key, value);
-        dpi_text_add(t, "</td></tr>\n");
-    }
+    dpi_report_flatten(section, put_row, t);
     dpi_text_add(t, "</table>\n");
 }
 
@@ -228,8 +229,8 @@ char *dpi_report_html(const json_t *report) {
     dpi_report_plot_charges(&t, report);
     put_checklist(&t, report);
     put_hashes(&t, report);
-    put_table(&t, "Parameters", json_object_get(report, "parameters"));
-    put_table(&t, "What they come to", json_object_get(report, "realised"));
+    put_table(&t, "Claim", json_object_get(report, "claim"));
+    put_table(&t, "What follows", json_object_get(report, "follows"));
     dpi_text_add(&t, "</body>\n</html>\n");
     if (!t.failed)
         return t.data;

@@ -21,9 +21,8 @@ void dpi_report_markdown_text(dpi_text *f, const char *text) {
 /* Upper bounds are rounded up, never to nearest. */
 static bool is_bound(const char *key) {
     static const char *const bounds[] = {"epsilon", "rho", "eta", "rho_token", "rho_total",
-                                         "svt_epsilon", "rho_svt", "rho_round", "epsilon_total",
-                                         "epsilon_word", "epsilon_document", "epsilon_finite",
-                                         NULL};
+                                         "svt_epsilon", "rho_svt", "rho_round", "rho_histogram",
+                                         "certificate_epsilon", "certificate_epsilon_finite", NULL};
     return dpi_is_one_of(bounds, key);
 }
 
@@ -88,20 +87,48 @@ static void put_files(dpi_text *f, const json_t *model) {
                      json_string_value(json_object_get(adapter, "sha256")));
 }
 
+/* Deeper than any section is. */
+enum { DEPTH_MAX = 6 };
+
+static void flatten(const char *path, const char *key, const json_t *value, int depth,
+                    dpi_report_row_fn on_row, void *user) {
+    char below[160];
+    const char *name, *dot = *path ? "." : "";
+    json_t *member;
+    size_t i;
+    if (depth == DEPTH_MAX || (!json_is_object(value) && !json_is_array(value))) {
+        on_row(user, path, key, value);
+        return;
+    }
+    json_array_foreach(value, i, member) {
+        snprintf(below, sizeof below, "%.120s%s%zu", path, dot, i + 1);
+        flatten(below, key, member, depth + 1, on_row, user);
+    }
+    json_object_foreach((json_t *)value, name, member) {
+        snprintf(below, sizeof below, "%.100s%s%.40s", path, dot, name);
+        flatten(below, name, member, depth + 1, on_row, user);
+    }
+}
+
+void dpi_report_flatten(const json_t *section, dpi_report_row_fn on_row, void *user) {
+    flatten("", "", section, 0, on_row, user);
+}
+
+static void put_row(void *user, const char *path, const char *key, const json_t *value) {
+    dpi_text *f = user;
+    dpi_text_add(f, "| ");
+    dpi_report_markdown_text(f, path);
+    dpi_text_add(f, " | ");
+    put_value(f, key, value);
+    dpi_text_add(f, " |\n");
+}
+
 /* Every value of a section, in a table. */
 static void put_table(dpi_text *f, const char *title, const json_t *section) {
-    const char *key;
-    json_t *value;
     if (json_object_size(section) == 0)
         return;
     dpi_text_add(f, "\n| %s | value |\n|---|---|\n", title);
-    json_object_foreach((json_t *)section, key, value) {
-        dpi_text_add(f, "| ");
-        dpi_report_markdown_text(f, key);
-        dpi_text_add(f, " | ");
-        put_value(f, key, value);
-        dpi_text_add(f, " |\n");
-    }
+    dpi_report_flatten(section, put_row, f);
 }
 
 const dpi_report_row dpi_report_rows[] = {
@@ -171,12 +198,12 @@ static void put_report(dpi_text *f, const json_t *report) {
     dpi_report_markdown_text(f, json_string_value(json_object_get(report, "label")));
     dpi_text_add(f,
                  "**\n\nThe checklist of Ponomareva et al. 2023, \"How to DP-fy ML\", section "
-                 "5.3.3, for a run of dpinfer. Form %" JSON_INTEGER_FORMAT ".\n",
+                 "5.3.3, for work of dpinfer. Form %" JSON_INTEGER_FORMAT ".\n",
                  json_integer_value(json_object_get(report, "dpinfer_report")));
     if (!json_is_true(json_object_get(report, "complete")))
         dpi_text_add(f,
-                     "\nThe run stopped early. The guarantee and its cost are those of the whole "
-                     "run.\n");
+                     "\nThe work stopped early. The guarantee and its cost are those of all of "
+                     "it.\n");
     put_plain(f, report);
     for (size_t i = 0; i < dpi_report_row_count(); i++) {
         const dpi_report_row *row = &dpi_report_rows[i];
@@ -187,9 +214,9 @@ static void put_report(dpi_text *f, const json_t *report) {
     }
     put_output(f, json_object_get(report, "output"));
     put_files(f, json_object_get(report, "model"));
-    dpi_text_add(f, "\n## Parameters and what they come to\n");
-    put_table(f, "parameter", json_object_get(report, "parameters"));
-    put_table(f, "realised", json_object_get(report, "realised"));
+    dpi_text_add(f, "\n## The claim and what follows from it\n");
+    put_table(f, "claim", json_object_get(report, "claim"));
+    put_table(f, "follows", json_object_get(report, "follows"));
 }
 
 char *dpi_report_markdown(const json_t *report) {

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "dpinfer/ledger.h"
+#include "dp/mechanism/mechanism.h"
 #include "pipeline/release/report.h"
 
 /* A guess between two lists of records, each as likely as the other, is right with probability
@@ -32,71 +33,54 @@ static const char *percent(double share, char text[16]) {
     return text;
 }
 
-static void put_done(dpi_text *t, const dpi_claim *c) {
-    const bool units = dpi_claim_has_units(c);
-    dpi_text_add(t,
-                 "A language model (%s) wrote %d text%s of at most %d tokens (words, or parts of "
-                 "words) each",
-                 c->model_name, c->n_texts, c->n_texts == 1 ? "" : "s", c->method.n_tokens);
-    if (!c->record_in_prompt) {
-        dpi_text_add(t, ". No record was read.");
-        return;
+static void put_done(dpi_text *t, const dpi_claimed *c) {
+    for (int32_t i = 0; i < c->n_parts; i++) {
+        if (i > 0)
+            dpi_text_add(t, " ");
+        dpi_mechanism_ops_get(c->parts[i].mechanism)->done(c, &c->parts[i], t);
     }
-    if (c->method.method == DPI_METHOD_PLAIN) {
-        dpi_text_add(t, ", from one record, without any protection of it.");
-        return;
-    }
-    if (c->n_records > 0)
-        dpi_text_add(t, ", about %lld %s", (long long)c->n_records,
-                     units ? "persons' records (one person is all records with one ID)"
-                           : "records");
-    else
-        dpi_text_add(t, ", about records whose number is secret");
-    dpi_text_add(t,
-                 ". Each text is written from a group of its own of %s%d %s. The word that comes "
-                 "next is drawn at random; how far %s may move the odds of a word is limited "
-                 "before they are added up. Only the texts are given away.",
-                 dpi_claim_is_assigned(c) ? "about " : "at most ", c->method.denominator,
-                 units ? "persons" : "records", units ? "one person's records" : "one record");
 }
 
-static void put_learnt(dpi_text *t, const dpi_claim *c, double after) {
+static void put_learnt(dpi_text *t, const dpi_claimed *c, double after) {
     char text[16];
-    const bool units = dpi_claim_has_units(c);
-    if (!dpi_claim_is_private(c)) {
-        dpi_text_add(t, "Everything: this run has no guarantee (%s). %s", dpi_claim_warning(c),
-                     c->record_in_prompt ? "Treat its texts as you treat the records."
-                                         : "It read no record, so there is nothing to protect.");
+    const bool units = c->max_per_unit > 0;
+    if (!dpi_claimed_is_private(c)) {
+        dpi_text_add(t, "Everything: there is no guarantee (%s). %s", dpi_claimed_warning(c),
+                     c->no_records ? "No record was read, so there is nothing to protect."
+                                   : "Treat what is released as you treat the records.");
         return;
     }
     dpi_text_add(
         t,
         "%s, whatever a reader knows already. Suppose that a reader knows all "
-        "other records, and has to guess from the texts whether %s among them. "
-        "Without the texts, a guess is right in 50 of 100 cases. With all the texts of this "
-        "run it is right in at most %s of 100.",
+        "other records, and has to guess from what is released %s. "
+        "Without it, a guess is right in 50 of 100 cases. With all that this work released "
+        "it is right in at most %s of 100.",
         after <= .6   ? "Very little"
         : after <= .8 ? "Little"
         : after < .95 ? "Something"
                       : "Much",
-        units ? "the records of one person are" : "one record is", percent(after, text));
+        c->adjacency == DPI_ADJACENCY_WORD ? "which of two documents it was made of"
+        : units ? "whether the records of one person are among them"
+                : "whether one record is among them",
+        percent(after, text));
 }
 
-static void put_budget(dpi_text *t, const dpi_claim *c) {
+static void put_budget(dpi_text *t, const dpi_claimed *c) {
     const dpi_claim_ledger *l = &c->ledger;
     const double before = (double)l->before / (double)l->budget;
     const double charge = (double)l->charge / (double)l->budget;
     const double left = before + charge < 1 ? 1 - before - charge : 0;
     char a[16], b[16];
-    if (!dpi_claim_is_private(c)) {
-        dpi_text_add(t, "A run without a guarantee is in no budget.");
+    if (!dpi_claimed_is_private(c)) {
+        dpi_text_add(t, "Work without a guarantee is in no budget.");
         return;
     }
     const bool alone = strcmp(l->dataset, DPI_DATASET_OF_JOB) == 0;
     if (!l->dataset[0] || alone) {
         dpi_text_add(t,
-                     "This run was charged to %s. What other runs about the same records "
-                     "tell adds to it, and is not known here.",
+                     "This was charged to %s. What other work on the same records "
+                     "tells adds to it, and is not known here.",
                      alone ? "a ledger of its own" : "no ledger");
         return;
     }
@@ -116,12 +100,12 @@ static void put_budget(dpi_text *t, const dpi_claim *c) {
         floor(left * 1000) / 10);
 }
 
-static json_t *uncovered(const dpi_claim *c) {
-    if (!dpi_claim_is_private(c))
+static json_t *uncovered(const dpi_claimed *c) {
+    if (!dpi_claimed_is_private(c))
         return json_pack("[s]", "Everything.");
     return json_pack("[s, s, s, s, s]",
                      "What is true of many records may be in the texts. That is their purpose.",
-                     dpi_claim_has_units(c)
+                     c->max_per_unit > 0
                          ? "A person who has several IDs is protected once for each of them."
                          : "A person who is in several records is protected once for each of "
                            "them.",
@@ -138,11 +122,10 @@ static json_t *string_of(dpi_text *t) {
     return s;
 }
 
-json_t *dpi_report_plain(const dpi_claim *c) {
+json_t *dpi_report_plain(const dpi_claimed *c) {
     dpi_text done = {0}, learnt = {0}, budget = {0};
-    const bool is_private = dpi_claim_is_private(c);
-    const double rho = dpi_claim_is_zcdp(c) ? dpi_claim_rho(c) : 0;
-    const double after = is_private ? most_right(dpi_claim_epsilon(c), c->method.delta, rho) : 1;
+    const bool is_private = dpi_claimed_is_private(c);
+    const double after = is_private ? most_right(c->epsilon, c->delta, c->rho) : 1;
     put_done(&done, c);
     put_learnt(&learnt, c, after);
     put_budget(&budget, c);

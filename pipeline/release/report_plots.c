@@ -65,10 +65,10 @@ void dpi_report_plot_guess(dpi_text *t, const json_t *report) {
 /* ---- The budget ------------------------------------------------------------------------------ */
 
 void dpi_report_plot_budget(dpi_text *t, const json_t *report) {
-    const json_t *realised = json_object_get(report, "realised");
-    const double budget = real_of(realised, "ledger_budget");
-    const double charge = real_of(realised, "ledger_charge") / budget;
-    const double after = real_of(realised, "ledger_after") / budget;
+    const json_t *ledger = json_object_get(json_object_get(report, "follows"), "ledger");
+    const double budget = real_of(ledger, "budget");
+    const double charge = real_of(ledger, "charge") / budget;
+    const double after = real_of(ledger, "after") / budget;
     const double before = after > charge ? after - charge : 0, scale = RIGHT - LEFT;
     char text[64];
     if (!(budget > 0))
@@ -108,7 +108,7 @@ static const char *date_of(const json_t *charges, size_t i) {
 
 void dpi_report_plot_charges(dpi_text *t, const json_t *report) {
     const json_t *charges = json_object_get(report, "charges");
-    const double budget = real_of(json_object_get(report, "realised"), "ledger_budget");
+    const double budget = real_of(json_object_get(json_object_get(report, "follows"), "ledger"), "budget");
     const size_t n = json_array_size(charges);
     const double top = 30, bottom = 190;
     if (n == 0 || !(budget > 0))

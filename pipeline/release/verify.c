@@ -10,7 +10,8 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "pipeline/claim.h"
-#include "pipeline/release/compare.h"
+#include "pipeline/claim/claim_file.h"
+#include "pipeline/claim/compare.h"
 #include "pipeline/release/hash.h"
 #include "pipeline/ledger/amount.h"
 #include "pipeline/release/report.h"
@@ -78,6 +79,8 @@ static json_t *copy_model(const json_t *report) {
     bool ok = json_is_string(name) && json_is_boolean(is_random) && json_array_size(files) > 0 &&
               json_array_size(files) <= UINT16_MAX && (!adapter || dpi_hash_is_file(adapter));
     size_t i;
+    if (json_is_null(found))
+        return json_null();
     json_array_foreach(files, i, file)
         ok = ok && dpi_hash_is_file(file);
     return ok ? json_pack("{s:O, s:O, s:O, s:O*}", "name", name, "random_weights", is_random,
@@ -87,8 +90,7 @@ static json_t *copy_model(const json_t *report) {
 
 static dpi_status read_sections(dpi_report *r, dpi_error *err) {
     const json_t *complete = json_object_get(r->recorded, "complete");
-    DPI_TRY(dpi_report_read_parameters(json_object_get(r->recorded, "parameters"), &r->claim,
-                                       err));
+    DPI_TRY(dpi_claimed_of_json(json_object_get(r->recorded, "claim"), &r->claim, err));
     r->software = copy_software(r->recorded);
     r->model = copy_model(r->recorded);
     if (!dpi_report_added_read(&r->added, r->recorded))
@@ -99,8 +101,8 @@ static dpi_status read_sections(dpi_report *r, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_FORMAT, "the section '%s' is missing or malformed",
                         !r->software ? "software" : !r->model ? "model" : "complete");
     r->complete = json_is_true(complete);
-    dpi_claim_name_model(&r->claim, json_string_value(json_object_get(r->model, "name")));
-    r->claim.random_weights = json_is_true(json_object_get(r->model, "random_weights"));
+    dpi_claim_to_run(&r->claim, &r->run);
+    r->run.random_weights = json_is_true(json_object_get(r->model, "random_weights"));
     return DPI_STATUS_OK;
 }
 
@@ -136,34 +138,11 @@ static bool is_given(const dpi_verification *v, const char *path) {
     if (strncmp(path, "output", 6) == 0 || strncmp(path, "meta.", 5) == 0 ||
         strncmp(path, "charges[", 8) == 0)
         return true;
-    return strcmp(path, "complete") == 0 || strncmp(path, "parameters.", 11) == 0 ||
+    return strcmp(path, "complete") == 0 || strncmp(path, "claim.", 6) == 0 ||
            strncmp(path, "software.", 9) == 0 || strncmp(path, "model.", 6) == 0;
 }
 
 /* ---- Computing a second time ----------------------------------------------------------------- */
-
-/* What the run was charged, from its method and the dataset's order. */
-static dpi_status settle_ledger(dpi_claim *c, dpi_error *err) {
-    dpi_cost cost;
-    if (!c->ledger.dataset[0])
-        return DPI_STATUS_OK;
-    DPI_TRY(dpi_claim_cost(c, &cost, err));
-    return dpi_claim_ledger_settle(&c->ledger, &cost, err);
-}
-
-/* The claim with its plan. What is wrong is named as the report names it. */
-static dpi_status settle(const dpi_report *r, dpi_claim *claim, dpi_error *err) {
-    *claim = r->claim;
-    dpi_error why;
-    dpi_status status = dpi_sampler_plan_make(&claim->method, &claim->plan, &why);
-    if (status != DPI_STATUS_OK)
-        return dpi_fail(err, status, "no run has these parameters: %s", why.message);
-    status = dpi_claim_check(claim, &why);
-    if (status != DPI_STATUS_OK)
-        return dpi_fail(err, status, "parameters.%s%s",
-                        strncmp(why.message, "delta", 5) == 0 ? "budget_" : "", why.message);
-    return settle_ledger(claim, err);
-}
 
 /* When the charge of the report was made, from the list that it has; NULL: it has none. */
 static const char *date_of_charge(const dpi_report *r, const dpi_claim_ledger *l) {
@@ -179,17 +158,17 @@ static const char *date_of_charge(const dpi_report *r, const dpi_claim_ledger *l
 
 /* A charge of this amount that was made then, when the dataset had that sum. */
 dpi_status dpi_report_find_charge(const dpi_report *r, dpi_ledger *ledger, dpi_error *err) {
-    dpi_claim claim;
+    const dpi_claim_ledger *l = &r->claim.ledger;
+    dpi_mechanism_info info;
     dpi_charge c;
-    DPI_TRY(settle(r, &claim, err));
-    const dpi_claim_ledger *l = &claim.ledger;
+    dpi_mechanism_info_get(r->claim.parts[0].mechanism, &info);
     if (!l->dataset[0])
         return dpi_fail(err, DPI_STATUS_ARG, "the report was charged to no ledger");
     const char *date = date_of_charge(r, l);
     dpi_charge_init(&c);
     do {
         DPI_TRY(dpi_ledger_charge_next(ledger, l->dataset, c.id, &c, err));
-        if (c.id > 0 && c.counted && c.before == l->before &&
+        if (c.id > 0 && c.counted && c.before == l->before && strcmp(c.method, info.name) == 0 &&
             dpi_ledger_amount_is((double)c.amount, (double)l->charge) &&
             (!date || strcmp(date, c.date) == 0))
             return DPI_STATUS_OK;
@@ -200,8 +179,35 @@ dpi_status dpi_report_find_charge(const dpi_report *r, dpi_ledger *ledger, dpi_e
                     (double)l->charge / DPI_LEDGER_ONE, (double)l->before / DPI_LEDGER_ONE);
 }
 
+static dpi_status count_lines(const char *path, int64_t *n, dpi_error *err) {
+    char bytes[1 << 14];
+    FILE *file = fopen(path, "re");
+    *n = 0;
+    for (size_t size; file && (size = fread(bytes, 1, sizeof bytes, file)) > 0;)
+        for (size_t i = 0; i < size; i++)
+            *n += bytes[i] == '\n';
+    const bool failed = !file || ferror(file);
+    if (file)
+        fclose(file);
+    return failed ? dpi_fail(err, DPI_STATUS_IO, "cannot read %s", path) : DPI_STATUS_OK;
+}
+
+/* How many texts the file has: lines, or what stands between texts that have so many bytes. */
+static dpi_status count_texts(json_t *output, const char *path, int64_t n_bytes, dpi_error *err) {
+    const char *form = json_string_value(json_object_get(output, "form"));
+    const json_int_t of_texts = json_integer_value(json_object_get(output, "text_bytes"));
+    int64_t n = n_bytes > 0 ? n_bytes - of_texts + 1 : 0;
+    if (!form)
+        return DPI_STATUS_OK;
+    if (strcmp(form, "jsonl") == 0)
+        DPI_TRY(count_lines(path, &n, err));
+    return json_object_set_new(output, "texts", json_integer(n)) == 0
+               ? DPI_STATUS_OK
+               : dpi_no_memory(err, "the report");
+}
+
 /* The section `output` with the hash and the size of the file; `path` NULL: as it is recorded. */
-static dpi_status hash_output(const dpi_report *r, const dpi_claim *claim, const char *path,
+static dpi_status hash_output(const dpi_report *r, const dpi_claimed *claim, const char *path,
                               json_t **output, dpi_error *err) {
     char hex[DPI_HASH_HEX + 1];
     int64_t n_bytes;
@@ -217,23 +223,21 @@ static dpi_status hash_output(const dpi_report *r, const dpi_claim *claim, const
     else if (json_object_set_new(*output, "sha256", json_string(hex)) != 0 ||
              json_object_set_new(*output, "n_bytes", json_integer(n_bytes)) != 0)
         status = dpi_no_memory(err, "the report");
+    else
+        status = count_texts(*output, path, n_bytes, err);
     if (status != DPI_STATUS_OK)
         json_decref(*output);
     return status;
 }
 
-dpi_status dpi_report_reopen(dpi_report *r, dpi_error *err) {
-    dpi_claim claim;
-    DPI_TRY(settle(r, &claim, err));
-    r->claim = claim;
+void dpi_report_reopen(dpi_report *r) {
     json_decref(r->recorded);
     r->recorded = NULL;
     json_decref(r->added.recorded);
     r->added.recorded = NULL;
-    return DPI_STATUS_OK;
 }
 
-static dpi_status recompute(const dpi_report *r, const dpi_claim *claim, const char *model_path,
+static dpi_status recompute(const dpi_report *r, const dpi_claimed *claim, const char *model_path,
                             const char *output_path, json_t **expected, dpi_error *err) {
     json_t *model = json_copy(r->model), *files;
     if (model && model_path) {
@@ -260,25 +264,63 @@ static dpi_status recompute(const dpi_report *r, const dpi_claim *claim, const c
                      : dpi_no_memory(err, "the report");
 }
 
+/* Whether a report about texts of what was trained has the claim of that file, and goes on from
+ * there; and what holds of that. */
+static dpi_status compare_trained(const dpi_report *r, const char *path, dpi_verification *v,
+                                  dpi_error *err) {
+    dpi_claimed trained, begun = r->claim;
+    dpi_gguf *file;
+    DPI_TRY(dpi_gguf_open(path, true, &file, err));
+    const dpi_status status = dpi_claim_file_compare(file, "trained", &trained, v, err);
+    dpi_gguf_close(file);
+    if (status != DPI_STATUS_OK)
+        return status;
+    begun.n_parts = trained.n_parts < begun.n_parts ? trained.n_parts : begun.n_parts;
+    memset(begun.grammar, 0, sizeof begun.grammar); /* of the texts */
+    json_t *a = dpi_claimed_json(&begun), *b = dpi_claimed_json(&trained);
+    const bool same = a && b && json_equal(a, b);
+    json_decref(a), json_decref(b);
+    return dpi_compare_add(v, "claim", same ? DPI_VERDICT_OK : DPI_VERDICT_WRONG,
+                           same ? "that of the file" : "another one", "that of the file", err);
+}
+
+static bool is_none(const dpi_verification *v, const char *path) {
+    (void)v, (void)path;
+    return false;
+}
+
+dpi_status dpi_report_compare_claim(const dpi_report *r, const dpi_claimed *found,
+                                    dpi_verification *v, dpi_error *err) {
+    json_t *recorded = json_pack("{s:o}", "claim", dpi_claimed_json(&r->claim));
+    json_t *computed = json_pack("{s:o}", "claim", dpi_claimed_json(found));
+    const dpi_status status =
+        recorded && computed
+            ? dpi_compare(recorded, computed, &(dpi_compare_rules){is_none}, v, err)
+            : dpi_no_memory(err, "the fields of the claim");
+    json_decref(recorded), json_decref(computed);
+    return status;
+}
+
 dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const char *output_path,
                              dpi_verification *result, dpi_error *err) {
-    dpi_claim claim;
+    const dpi_claimed *claim = &r->claim;
     json_t *expected;
     if (!r->recorded || result->struct_size != sizeof *result)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "only a report that was parsed is verified, into a dpi_verification of %zu "
                         "bytes", sizeof *result);
-    DPI_TRY(settle(r, &claim, err));
-    DPI_TRY(recompute(r, &claim, model_path, output_path, &expected, err));
+    DPI_TRY(recompute(r, claim, model_path, output_path, &expected, err));
     *result = (dpi_verification){.struct_size = sizeof *result,
                                  .model_hashed = model_path != NULL,
                                  .output_hashed = output_path != NULL,
-                                 .is_private = dpi_claim_is_private(&claim)};
-    dpi_claim_label(&claim, result->label, sizeof result->label);
+                                 .is_private = dpi_claimed_is_private(claim)};
+    dpi_claimed_label(claim, result->label, sizeof result->label);
     dpi_status status =
-        dpi_compare(r->recorded, expected, &(dpi_compare_rules){is_given, NULL}, result, err);
+        dpi_compare(r->recorded, expected, &(dpi_compare_rules){is_given}, result, err);
     json_decref(expected);
-    if (status == DPI_STATUS_OK && !dpi_report_output_fits(&r->added, &claim))
+    if (status == DPI_STATUS_OK && model_path && dpi_claimed_part(claim, "gradients"))
+        status = compare_trained(r, model_path, result, err);
+    if (status == DPI_STATUS_OK && !dpi_report_output_fits(&r->added, claim))
         status = dpi_compare_add(result, "output", DPI_VERDICT_WRONG,
                                  "numbers of texts, tokens or labels",
                                  "none that these parameters allow", err);

@@ -153,7 +153,7 @@ static dpi_status read_report(dpi_shards *job, dpi_error *err) {
     dpi_status status = text ? dpi_report_parse(name, text, n_bytes, &job->report, err)
                              : dpi_no_memory(err, "the job");
     if (status == DPI_STATUS_OK)
-        status = dpi_report_reopen(job->report, err);
+        dpi_report_reopen(job->report);
     free(text);
     free(name);
     return status;

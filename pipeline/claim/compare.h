@@ -1,6 +1,6 @@
 /* compare.h - what a file says of a run against what follows from it, value by value. Internal. */
-#ifndef DPI_RELEASE_COMPARE_H
-#define DPI_RELEASE_COMPARE_H
+#ifndef DPI_CLAIM_COMPARE_H
+#define DPI_CLAIM_COMPARE_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -11,18 +11,12 @@
 typedef struct dpi_compare_rules {
     /* It is believed, as nothing computes it. */
     bool (*is_given)(const dpi_verification *result, const char *path);
-    /* It is an upper bound that was searched for (dpi_compare_bound); NULL: no path is. */
-    bool (*is_bound)(const char *path);
 } dpi_compare_rules;
 
 /* Adds a field for each value of one of the two, in the order of `computed`, which holds what was
  * read of `recorded` and all that follows. Errors: MEMORY; the result is freed. */
 dpi_status dpi_compare(const json_t *recorded, const json_t *computed,
                        const dpi_compare_rules *rules, dpi_verification *result, dpi_error *err);
-
-/* Whether a bound may be recorded where `computed` follows: above it by what a search for it
- * leaves, below it by no more than rounding. */
-bool dpi_compare_bound(double recorded, double computed);
 
 /* A field of one more check, with words of what was found and of what is needed. Errors: MEMORY;
  * the result is freed. */

@@ -1,0 +1,71 @@
+/* mechanism.h - what a mechanism has to say of itself. Internal.
+ *
+ * A MECHANISM IS A FILE OF ITS OWN, dp/mechanism/NAME.c, that defines
+ * `const dpi_mechanism_ops dpi_mechanism_NAME`; the build makes the registry from the names of the
+ * files (mechanisms.inc). Its theorem is in dp/PRIVACY.md. Plan, claim, statement, report,
+ * verification, ledger and completion follow from the description. */
+#ifndef DPI_MECHANISM_MECHANISM_H
+#define DPI_MECHANISM_MECHANISM_H
+
+#include <stdbool.h>
+
+#include "dpinfer/claimed.h"
+
+/* The list of facts that a statement is made of. */
+typedef struct dpi_facts {
+    dpi_fact *facts; /* [DPI_CLAIM_FACTS_MAX] */
+    size_t n;
+} dpi_facts;
+
+/* A fact for people and for programs; key NULL: for people alone, label NULL: for programs alone.
+ * _REALISED facts stand in the section `follows` of a report too. */
+dpi_fact *dpi_facts_add(dpi_facts *facts, const char *key, const char *label, int32_t type,
+                        int32_t where);
+void dpi_facts_int(dpi_facts *facts, const char *key, const char *label, int64_t value);
+void dpi_facts_real(dpi_facts *facts, const char *key, const char *label, double value);
+void dpi_facts_bound(dpi_facts *facts, const char *key, const char *label, double value);
+void dpi_facts_flag(dpi_facts *facts, const char *key, const char *label, int32_t value);
+__attribute__((format(printf, 4, 5))) void dpi_facts_text(dpi_facts *facts, const char *key,
+                                                          const char *label, const char *format,
+                                                          ...);
+
+enum { DPI_ASSUMPTIONS_MAX = 6 };
+struct dpi_text; /* base/text.h */
+
+typedef struct dpi_mechanism_ops {
+    dpi_mechanism_info info;
+    const struct dpi_method_ops *sampler; /* a token sampler, whose name, words and parameters are
+                                             those of its method; else NULL */
+    const dpi_parameter *const *parameters; /* ended by NULL; at most DPI_MECHANISM_VALUES_MAX */
+    uint32_t adjacencies;                   /* bits 1 << dpi_adjacency: those that it is proven for */
+    bool has_records; /* it takes several records of a unit: max_per_unit may be above 0 */
+    const char *accounting; /* how it is counted: "zCDP of histograms, one after the other"; NULL:
+                               its facts say it */
+    const char *output;     /* what is released: "all tokens of all texts" */
+    const char *const *assumptions; /* ended by NULL: what its cost rests on, in sentences. NULL:
+                                       `assume` says it */
+    void (*assume)(const dpi_claimed *claim, const dpi_claim_part *part,
+                   const char *list[DPI_ASSUMPTIONS_MAX + 1]);
+    /* What was done, in plain words: whole sentences for somebody who knows no epsilon. */
+    void (*done)(const dpi_claimed *claim, const dpi_claim_part *part, struct dpi_text *text);
+    /* What is more than ranges; fills rho, epsilon, is_pure, cost and results of the part, whose
+     * values are in their ranges. Errors: ARG, UNSUPPORTED, BUDGET, MEMORY. */
+    dpi_status (*settle)(const dpi_claimed *claim, dpi_claim_part *part, dpi_error *err);
+    /* Adds what the part costs a ledger, where that is more than its cost list: NULL: it is not. */
+    dpi_status (*cost)(const dpi_claimed *claim, const dpi_claim_part *part, dpi_cost *cost,
+                       dpi_error *err);
+    /* Why there is no guarantee, static; NULL: there is one. May be NULL: there always is. */
+    const char *(*warning)(const dpi_claimed *claim, const dpi_claim_part *part);
+    /* Its lines of the statement, beside those of its parameters with a label. */
+    void (*facts)(const dpi_claimed *claim, const dpi_claim_part *part, dpi_facts *facts);
+} dpi_mechanism_ops;
+
+/* NULL if there is no such mechanism. */
+const dpi_mechanism_ops *dpi_mechanism_ops_get(int32_t id);
+/* The name of one that there is. */
+const char *dpi_mechanism_name(int32_t id);
+
+/* Adds to what a part costs a ledger. */
+void dpi_part_cost(dpi_claim_part *part, int32_t kind, int64_t n, double x, double q);
+
+#endif

@@ -1,0 +1,33 @@
+/* samplers.h - token samplers as mechanisms: what a file of one says of it, and options to and from
+ * a claim. Internal. */
+#ifndef DPI_MECHANISM_SAMPLERS_H
+#define DPI_MECHANISM_SAMPLERS_H
+
+#include "base/text.h"
+#include "dp/mechanism/mechanism.h"
+#include "dp/methods/method.h"
+
+/* The row of a method of dp/methods. */
+#define DPI_SAMPLER_ROW(method)                                                                    \
+    {                                                                                              \
+        .info = {.proof = "dp/PRIVACY.md section 1", .is_parallel = 1, .runs = "texts"},          \
+        .sampler = &(method), .settle = dpi_sampler_part_settle, .cost = dpi_sampler_part_cost,    \
+        .warning = dpi_sampler_part_warning, .facts = dpi_sampler_part_facts,                      \
+        .assume = dpi_sampler_part_assume, .done = dpi_sampler_part_done,                          \
+        .output = "all tokens of all texts, in their order, and where each text ends"              \
+    }
+dpi_status dpi_sampler_part_settle(const dpi_claimed *claim, dpi_claim_part *part, dpi_error *err);
+dpi_status dpi_sampler_part_cost(const dpi_claimed *claim, const dpi_claim_part *part,
+                                 dpi_cost *cost, dpi_error *err);
+const char *dpi_sampler_part_warning(const dpi_claimed *claim, const dpi_claim_part *part);
+void dpi_sampler_part_facts(const dpi_claimed *claim, const dpi_claim_part *part,
+                            dpi_facts *facts);
+
+void dpi_sampler_part_assume(const dpi_claimed *claim, const dpi_claim_part *part,
+                             const char *list[DPI_ASSUMPTIONS_MAX + 1]);
+void dpi_sampler_part_done(const dpi_claimed *claim, const dpi_claim_part *part, dpi_text *text);
+
+/* The values of a part from options of its method. */
+void dpi_sampler_to_part(const dpi_sampler_options *options, dpi_claim_part *part);
+
+#endif

@@ -1,0 +1,135 @@
+/* claimed.h - what was done with records, and what that guarantees, as one record of all kinds of
+ * work: a run, an evolution, a training, words that are replaced.
+ *
+ * A claim holds public facts alone: nothing in it depends on what is in a record. It has four
+ * parts: whom the guarantee protects; the mechanisms that were used; what follows from both; what
+ * binds it to the world. Its maker fills in the first two and the last, dpi_claimed_settle the rest.
+ * Statement, report, verification and a ledger's charge take a claim and nothing else. It is
+ * written as JSON in one way, and read back strictly (dpi_claimed_read). */
+#ifndef DPINFER_CLAIMED_H
+#define DPINFER_CLAIMED_H
+
+#include "dpinfer/account.h"
+#include "dpinfer/claim.h"
+#include "dpinfer/mechanism.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    DPI_CLAIM_PARTS_MAX = 4,
+    DPI_MECHANISM_VALUES_MAX = 32,
+    DPI_MECHANISM_RESULTS_MAX = 16,
+    DPI_MECHANISM_TEXT_MAX = 79
+};
+
+/* A mechanism that was used. */
+typedef struct dpi_claim_part {
+    int32_t mechanism; /* its id (mechanism.h) */
+    int32_t reserved;
+    int64_t n_runs;    /* how often, 1..2^53 */
+    double values[DPI_MECHANISM_VALUES_MAX]; /* of its parameters, in their order; a flag: 0 or 1; a
+                                                choice: its index */
+    char text[DPI_MECHANISM_TEXT_MAX + 1];   /* of its parameter of type TEXT; "": none */
+    /* What follows, by dpi_claimed_settle. */
+    double rho;     /* of all runs, in zCDP; 0: no bound in zCDP is known */
+    double epsilon; /* of all runs at the claim's delta, INFINITY: none */
+    int32_t is_pure; /* 1: epsilon holds with delta 0 */
+    int32_t n_cost;
+    dpi_cost_part cost[2]; /* [n_cost] of all runs, as a ledger counts it */
+    union {                    /* the mechanism's own */
+        double results[DPI_MECHANISM_RESULTS_MAX];
+        dpi_sampler_plan plan; /* of a token sampler (method.h) */
+    };
+} dpi_claim_part;
+
+typedef struct dpi_claimed {
+    size_t struct_size;
+    /* Whom it protects. */
+    int32_t adjacency;    /* a dpi_adjacency */
+    int32_t record_kind;  /* a dpi_record_kind */
+    int32_t max_per_unit; /* records of a unit that are used; 0: each record is a unit of its own */
+    int32_t labels, n_labels; /* a dpi_labels; 0: there are none */
+    int32_t cluster_texts; /* labels are groups of similar records, and their centroids are found
+                              from so many public texts; 0: they are not */
+    int32_t no_records;    /* 1: no record was read: texts of a public prompt alone */
+    int32_t reserved;
+    int64_t n_units;      /* 0: there are none, or their number is secret */
+    double delta;         /* 0: pure */
+    /* What was done, one after the other with the same units. */
+    int32_t n_parts;
+    int32_t randomness;   /* a dpi_randomness: of all mechanisms */
+    dpi_claim_part parts[DPI_CLAIM_PARTS_MAX];
+    /* What follows, by dpi_claimed_settle: upper bounds. */
+    double rho;           /* 0: no bound in zCDP is known */
+    double epsilon;       /* at delta; INFINITY: none */
+    /* What binds it. */
+    int32_t pace_texts;      /* the pace was found from so many public texts; 0: it was given */
+    int32_t pace_given;      /* a dpi_pace_given: what was not found from them, with pace_texts */
+    char model_name[64];     /* without characters that steer a terminal or a line; "": none */
+    char grammar[20];        /* dpi_grammar_digest in hexadecimal; "": none */
+    dpi_claim_ledger ledger; /* filled in when it is charged */
+} dpi_claimed;
+
+DPI_API void dpi_claimed_init(dpi_claimed *claim);
+
+/* A part of a mechanism with each parameter at its default, n_runs 1; the claim's. NULL: there is
+ * no room, or no such mechanism. */
+DPI_API dpi_claim_part *dpi_claimed_add(dpi_claimed *claim, const char *mechanism);
+/* The first part of a mechanism; NULL: there is none. */
+DPI_API const dpi_claim_part *dpi_claimed_part(const dpi_claimed *claim, const char *mechanism);
+/* A value by the parameter's key. ARG: there is no such parameter, or it is not in its range, which
+ * the message has. dpi_claimed_value: NaN without such a parameter. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claimed_set(dpi_claim_part *part, const char *key,
+                                                  double value, dpi_error *err);
+DPI_API double dpi_claimed_value(const dpi_claim_part *part, const char *key);
+
+/* The part that draws tokens, and its options as a sampler takes them: n_ref is B, random NULL; NULL:
+ * no part does, or a value of it is out of range. */
+DPI_API const dpi_claim_part *dpi_claimed_sampler(const dpi_claimed *claim,
+                                                  dpi_sampler_options *options);
+/* 1: records are hashed or drawn to batches. How many there are, and how many a batch has, is then
+ * secret, and B is what sums are divided by. 0: batches by position, or there are none. */
+DPI_API int32_t dpi_claimed_is_assigned(const dpi_claimed *claim);
+/* How the texts of a run, and runs, add up. Static. */
+DPI_API const char *dpi_claimed_composition(const dpi_claimed *claim);
+
+/* Checks that work can have been done as the claim says (ranges, combinations, delta against the
+ * number of units) and fills in what follows, the ledger's sums too where it has a dataset. Errors:
+ * ARG, UNSUPPORTED, BUDGET, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claimed_settle(dpi_claimed *claim, dpi_error *err);
+
+/* 1: the guarantee holds: there is one, and the randomness is secret. */
+DPI_API int32_t dpi_claimed_is_private(const dpi_claimed *claim);
+/* Why it does not, static; NULL if it does. */
+DPI_API const char *dpi_claimed_warning(const dpi_claimed *claim);
+/* "PRIVATE", or "NOT PRIVATE: " and why. As snprintf. */
+DPI_API size_t dpi_claimed_label(const dpi_claimed *claim, char *text, size_t size);
+/* "0.5-zCDP, and so (5.2, 1e-06)-DP", or only the second; rounded up. As snprintf. */
+DPI_API size_t dpi_claimed_guarantee(const dpi_claimed *claim, char *text, size_t size);
+/* What a ledger counts of all of it. Errors: UNSUPPORTED (no part of it can be counted), ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claimed_cost(const dpi_claimed *claim, dpi_cost *cost,
+                                                   dpi_error *err);
+
+/* The statement as facts, in their order: facts [DPI_CLAIM_FACTS_MAX], *n_facts of them; and as
+ * lines of text, from "Privacy statement" on, a string that the caller frees with free. complete 0:
+ * the work stopped early. Errors: MEMORY. */
+DPI_API void dpi_claimed_facts(const dpi_claimed *claim, dpi_fact *facts, size_t *n_facts);
+DPI_API DPI_MUST_CHECK dpi_status dpi_claimed_statement(const dpi_claimed *claim, int32_t complete,
+                                                        char **text, dpi_error *err);
+
+/* The claim as JSON without what follows from it: a string that the caller frees with free; of one
+ * claim always the same bytes, and numbers read back to the same bits. Errors: MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claimed_write(const dpi_claimed *claim, char **json,
+                                                    dpi_error *err);
+/* The same back, settled. It comes from anywhere: a key that is missing, not known, twice there, of
+ * another type or out of range is refused by its name. Errors: FORMAT, LIMIT (more than 64 KiB),
+ * MEMORY; those of dpi_claimed_settle (no work can have been done so). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claimed_read(const char *json, size_t n_bytes,
+                                                   dpi_claimed *claim, dpi_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,201 @@
+/* claim_file.c - see claim_file.h. */
+#include "pipeline/claim/claim_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "dp/mechanism/gradients.h"
+#include "gguf/gguf.h"
+#include "kernels/weight_types.h"
+#include "pipeline/claim/claim_json.h"
+#include "pipeline/claim/compare.h"
+#include "pipeline/journal/json_text.h"
+
+static const char CLAIM[] = "dpinfer.claim", FOLLOWS[] = "dpinfer.follows";
+
+/* ---- The hash -------------------------------------------------------------------------------- */
+
+void dpi_tensors_hash_head(struct sha256_ctx *hash, const char *name, uint32_t type,
+                           const int64_t shape[4]) {
+    sha256_update(hash, strlen(name) + 1, (const uint8_t *)name);
+    sha256_update(hash, sizeof type, (const uint8_t *)&type);
+    sha256_update(hash, 4 * sizeof *shape, (const uint8_t *)shape);
+}
+
+void dpi_tensors_hash_end(struct sha256_ctx *hash, char hex[DPI_TENSORS_HEX + 1]) {
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    sha256_digest(hash, sizeof digest, digest);
+    for (size_t i = 0; i < sizeof digest; i++)
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+/* Of a file that nothing but its names is known of. ssm_dt.bias is an array of a delta net, and no
+ * bias of a matrix. */
+static bool may_be_trained(const char *tensor) {
+    const char *dot = strrchr(tensor, '.');
+    const bool is_bias = dot && strcmp(dot, ".bias") == 0 && !strstr(tensor, ".ssm_dt.");
+    return strncmp(tensor, "rope_", 5) != 0 && strncmp(tensor, "per_layer_", 10) != 0 && !is_bias;
+}
+
+/* What the tensors say of their claim: of an adapter its numbers and rank too, of all weights their
+ * number. Where an adapter was merged it is no longer to be seen. */
+static dpi_status read_tensors(const dpi_gguf *file, dpi_claim_part *p, dpi_error *err) {
+    struct sha256_ctx hash;
+    const int trained = (int)p->values[DPI_GRADIENTS_TRAINED];
+    double n = 0, alpha = 0;
+    sha256_init(&hash);
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(file, i);
+        const double rows = (double)(t->shape[1] * t->shape[2] * t->shape[3]);
+        dpi_tensors_hash_head(&hash, t->name, t->type, t->shape);
+        sha256_update(&hash, t->n_bytes, t->data);
+        dpi_gguf_release(file, t->data, t->n_bytes);
+        n += trained == DPI_TRAINED_ADAPTER || may_be_trained(t->name) ? (double)t->shape[0] * rows
+                                                                       : 0;
+        if (i == 0 && trained == DPI_TRAINED_ADAPTER)
+            p->values[DPI_GRADIENTS_RANK] = rows;
+    }
+    dpi_tensors_hash_end(&hash, p->text);
+    if (trained != DPI_TRAINED_MERGED)
+        p->values[DPI_GRADIENTS_NUMBERS] = n;
+    if (trained != DPI_TRAINED_ADAPTER)
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_gguf_get_float(file, "adapter.lora.alpha", 0, 1e6, &alpha, NULL, err));
+    p->values[DPI_GRADIENTS_ALPHA] = alpha;
+    return DPI_STATUS_OK;
+}
+
+/* ---- The keys -------------------------------------------------------------------------------- */
+
+/* What follows, with the label, which people look for. */
+static json_t *follows_json(const dpi_claimed *claim) {
+    char label[160];
+    json_t *o = dpi_claimed_follows(claim);
+    dpi_claimed_label(claim, label, sizeof label);
+    if (o && json_object_set_new(o, "label", json_string(label)) == 0)
+        return o;
+    json_decref(o);
+    return NULL;
+}
+
+dpi_status dpi_claim_file_put(dpi_gguf_builder *w, const dpi_claimed *claim, dpi_error *err) {
+    char *json, *follows;
+    size_t n_bytes;
+    DPI_TRY(dpi_claimed_write(claim, &json, err));
+    json_t *o = follows_json(claim);
+    follows = o ? dpi_json_text(o, JSON_COMPACT | JSON_REAL_PRECISION(17), &n_bytes) : NULL;
+    if (follows) {
+        dpi_gguf_put_string(w, CLAIM, json);
+        dpi_gguf_put_string(w, FOLLOWS, follows);
+    }
+    const bool ok = follows != NULL;
+    json_decref(o);
+    free(follows);
+    free(json);
+    return ok ? DPI_STATUS_OK : dpi_no_memory(err, "the claim");
+}
+
+bool dpi_claim_file_has(const dpi_gguf *file) { return dpi_gguf_find(file, CLAIM) != NULL; }
+
+dpi_status dpi_claim_file_read(const dpi_gguf *file, dpi_claimed *claim, dpi_error *err) {
+    dpi_str text = {"", 0};
+    bool there = false;
+    dpi_error why;
+    DPI_TRY(dpi_gguf_get_string(file, CLAIM, &text, &there, err));
+    if (!there)
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s has no %s: it is no adapter of 'dpinfer finetune'", dpi_gguf_name(file),
+                        CLAIM);
+    const dpi_status status = dpi_claimed_read(text.data, text.n_bytes, claim, &why);
+    if (status != DPI_STATUS_OK)
+        return dpi_fail(err, status, "%s: %s", dpi_gguf_name(file), why.message);
+    return dpi_claimed_part(claim, "gradients")
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_FORMAT, "%s: its claim is of no training",
+                          dpi_gguf_name(file));
+}
+
+/* ---- What holds ------------------------------------------------------------------------------ */
+
+static bool is_given(const dpi_verification *v, const char *path) {
+    static const char *const of_tensors[] = {".tensors_sha256", ".numbers", ".rank", ".alpha",
+                                             NULL};
+    const char *claim = strstr(path, "claim."), *dot = strrchr(path, '.');
+    (void)v;
+    return claim && !strstr(path, "follows.") && !dpi_is_one_of(of_tensors, dot);
+}
+
+static json_t *read_follows(const dpi_gguf *file) {
+    dpi_str text = {"", 0};
+    bool there = false;
+    json_t *o = NULL;
+    if (dpi_gguf_get_string(file, FOLLOWS, &text, &there, NULL) == DPI_STATUS_OK && there)
+        o = json_loadb(text.data, text.n_bytes, JSON_REJECT_DUPLICATES, NULL);
+    return o ? o : json_null();
+}
+
+/* A claim says nothing in other keys, which nobody would read. */
+static dpi_status check_keys(const dpi_gguf *file, const char *prefix, dpi_verification *v,
+                             dpi_error *err) {
+    static const char *const known[] = {"dpinfer.claim", "dpinfer.follows",
+                                        "dpinfer.finetune.template", "dpinfer.finetune.instruction",
+                                        "dpinfer.finetune.labels", "dpinfer.finetune.attributes",
+                                        "dpinfer.finetune.label_counts", NULL};
+    for (int64_t i = 0; i < dpi_gguf_kv_count(file); i++) {
+        const char *key = dpi_gguf_kv_at(file, i)->key;
+        if (strncmp(key, "dpinfer.", 8) != 0 || dpi_is_one_of(known, key))
+            continue;
+        char path[160];
+        snprintf(path, sizeof path, "%s%.100s", prefix, key);
+        DPI_TRY(dpi_compare_add(v, path, DPI_VERDICT_WRONG, "unknown", "no such key", err));
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status compare(const dpi_gguf *file, const char *prefix, const dpi_claimed *said,
+                          const dpi_claimed *found, dpi_verification *v, dpi_error *err) {
+    char name[64];
+    snprintf(name, sizeof name, "%s", prefix);
+    json_t *recorded = json_pack("{s:o, s:o}", "claim", dpi_claimed_json(said), "follows",
+                                 read_follows(file));
+    json_t *computed = json_pack("{s:o, s:o}", "claim", dpi_claimed_json(found), "follows",
+                                 follows_json(said));
+    if (prefix[0]) {
+        recorded = json_pack("{s:o}", name, recorded);
+        computed = json_pack("{s:o}", name, computed);
+    }
+    const dpi_status status =
+        recorded && computed
+            ? dpi_compare(recorded, computed, &(dpi_compare_rules){is_given}, v, err)
+            : dpi_no_memory(err, "the fields of the claim");
+    json_decref(recorded), json_decref(computed);
+    return status == DPI_STATUS_OK ? check_keys(file, prefix, v, err) : status;
+}
+
+dpi_status dpi_claim_file_compare(const dpi_gguf *file, const char *prefix, dpi_claimed *claim,
+                                  dpi_verification *v, dpi_error *err) {
+    dpi_claimed found;
+    DPI_TRY(dpi_claim_file_read(file, claim, err));
+    found = *claim;
+    for (int32_t i = 0; i < found.n_parts; i++)
+        if (&claim->parts[i] == dpi_claimed_part(claim, "gradients"))
+            DPI_TRY(read_tensors(file, &found.parts[i], err));
+    return compare(file, prefix, claim, &found, v, err);
+}
+
+dpi_status dpi_claimed_verify_file(const char *path, dpi_claimed *claim, dpi_verification *v,
+                                   dpi_error *err) {
+    dpi_gguf *file;
+    DPI_TRY(dpi_gguf_open(path, true, &file, err));
+    const dpi_status status = dpi_claim_file_compare(file, "", claim, v, err);
+    dpi_gguf_close(file);
+    if (status != DPI_STATUS_OK)
+        return status;
+    v->is_private = dpi_claimed_is_private(claim);
+    v->model_hashed = 1;
+    dpi_claimed_label(claim, v->label, sizeof v->label);
+    return DPI_STATUS_OK;
+}

@@ -1,0 +1,39 @@
+/* claim_file.h - a claim in the metadata of a GGUF file, of which the claim has the hash of the
+ * tensors: an adapter, or a model that was trained. Internal.
+ *
+ * dpinfer.claim is the claim as JSON, dpinfer.follows what follows from it: strings. */
+#ifndef DPI_CLAIM_CLAIM_FILE_H
+#define DPI_CLAIM_CLAIM_FILE_H
+
+#include <nettle/sha2.h>
+#include <stdbool.h>
+
+#include "dpinfer/claimed.h"
+#include "dpinfer/report.h"
+#include "gguf/gguf_write.h"
+#include "gguf/gguf.h"
+
+enum { DPI_TENSORS_HEX = 64 };
+
+/* A tensor in the hash: its name, type and shape [4]; its bytes follow. */
+void dpi_tensors_hash_head(struct sha256_ctx *hash, const char *name, uint32_t type,
+                           const int64_t shape[4]);
+/* A finished hash in hex. */
+void dpi_tensors_hash_end(struct sha256_ctx *hash, char hex[DPI_TENSORS_HEX + 1]);
+
+/* Both keys of a claim that is settled. Errors: MEMORY. */
+DPI_MUST_CHECK dpi_status dpi_claim_file_put(dpi_gguf_builder *builder, const dpi_claimed *claim,
+                                             dpi_error *err);
+/* Whether a file has a claim, whatever it is. */
+bool dpi_claim_file_has(const dpi_gguf *file);
+/* The claim of a file, settled, which comes from anywhere. Errors: FORMAT (there is none); those of
+ * dpi_claimed_read. */
+DPI_MUST_CHECK dpi_status dpi_claim_file_read(const dpi_gguf *file, dpi_claimed *claim,
+                                              dpi_error *err);
+/* Adds what holds of the claim of a file: what follows from it, and what its tensors say; each path
+ * behind `prefix`. Errors: MEMORY; those of dpi_claim_file_read. */
+DPI_MUST_CHECK dpi_status dpi_claim_file_compare(const dpi_gguf *file, const char *prefix,
+                                                 dpi_claimed *claim, dpi_verification *result,
+                                                 dpi_error *err);
+
+#endif

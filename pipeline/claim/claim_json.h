@@ -1,0 +1,21 @@
+/* claim_json.h - a claim as a JSON object: what it says, and what follows from it. Internal. */
+#ifndef DPI_CLAIM_CLAIM_JSON_H
+#define DPI_CLAIM_CLAIM_JSON_H
+
+#include <jansson.h>
+
+#include "dpinfer/claimed.h"
+
+/* What it says. NULL if out of memory. */
+json_t *dpi_claimed_json(const dpi_claimed *claim);
+/* What follows from it. NULL if out of memory. */
+json_t *dpi_claimed_follows(const dpi_claimed *claim);
+/* The value of a fact. NULL if out of memory. */
+json_t *dpi_fact_json(const dpi_fact *fact);
+/* The first back, settled. Errors: those of dpi_claimed_read. */
+dpi_status dpi_claimed_of_json(const json_t *object, dpi_claimed *claim, dpi_error *err);
+
+/* What neighbours are, for people. Static. */
+const char *dpi_claim_meaning(const dpi_claimed *claim);
+
+#endif

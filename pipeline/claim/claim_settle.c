@@ -1,0 +1,244 @@
+/* claim_settle.c - what follows from a claim, and whether work can have been done as it says. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/format.h"
+#include "base/status.h"
+#include "dp/exact/mean.h"
+#include "dp/mechanism/mechanism.h"
+#include "dp/methods/method.h"
+#include "dp/methods/parameters.h"
+#include "pipeline/claim.h"
+#include "pipeline/ledger/amount.h"
+
+void dpi_claimed_init(dpi_claimed *claim) {
+    *claim = (dpi_claimed){.struct_size = sizeof *claim, .epsilon = INFINITY};
+}
+
+dpi_claim_part *dpi_claimed_add(dpi_claimed *claim, const char *mechanism) {
+    const int32_t id = dpi_mechanism_find(mechanism);
+    if (id < 0 || claim->n_parts >= DPI_CLAIM_PARTS_MAX)
+        return NULL;
+    dpi_claim_part *p = &claim->parts[claim->n_parts++];
+    *p = (dpi_claim_part){.mechanism = id, .n_runs = 1};
+    for (int32_t i = 0; i < dpi_mechanism_parameter_count(id); i++)
+        p->values[i] = dpi_mechanism_parameter_get(id, i)->default_value;
+    return p;
+}
+
+const dpi_claim_part *dpi_claimed_part(const dpi_claimed *claim, const char *mechanism) {
+    for (int32_t i = 0; i < claim->n_parts; i++)
+        if (strcmp(dpi_mechanism_name(claim->parts[i].mechanism), mechanism) == 0)
+            return &claim->parts[i];
+    return NULL;
+}
+
+static int32_t find_key(const dpi_claim_part *part, const char *key) {
+    const dpi_parameter *p;
+    for (int32_t i = 0; (p = dpi_mechanism_parameter_get(part->mechanism, i)); i++)
+        if (strcmp(p->key, key) == 0)
+            return i;
+    return -1;
+}
+
+dpi_status dpi_claimed_set(dpi_claim_part *part, const char *key, double value, dpi_error *err) {
+    const int32_t i = find_key(part, key);
+    if (i < 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "%s: %s has no such parameter", key,
+                        dpi_mechanism_name(part->mechanism));
+    DPI_TRY(dpi_parameter_check(dpi_mechanism_parameter_get(part->mechanism, i), value, err));
+    part->values[i] = value;
+    return DPI_STATUS_OK;
+}
+
+double dpi_claimed_value(const dpi_claim_part *part, const char *key) {
+    const int32_t i = find_key(part, key);
+    return i >= 0 ? part->values[i] : (double)NAN;
+}
+
+void dpi_part_cost(dpi_claim_part *part, int32_t kind, int64_t n, double x, double q) {
+    part->cost[part->n_cost++] =
+        (dpi_cost_part){.kind = kind, .n = (int32_t)n, .x = x, .q = q};
+}
+
+/* ---- Checks ---------------------------------------------------------------------------------- */
+
+static dpi_status check_units(const dpi_claimed *c, dpi_error *err) {
+    DPI_TRY(dpi_check_range("adjacency", c->adjacency, 0, DPI_ADJACENCY_WORD, err));
+    DPI_TRY(dpi_check_range("unit", c->record_kind, 0, DPI_RECORD_ROW, err));
+    DPI_TRY(dpi_check_range("M", c->max_per_unit, 0, DPI_UNIT_RECORDS_MAX, err));
+    DPI_TRY(dpi_check_range("n_units", c->n_units, 0, INT64_C(1) << 53, err));
+    DPI_TRY(dpi_check_range("labels", c->labels, 0, DPI_LABELS_PRIVATE, err));
+    DPI_TRY(dpi_check_range("n_labels", c->n_labels, c->labels ? 1 : 0, c->labels ? INT32_MAX : 0,
+                            err));
+    DPI_TRY(dpi_check_range("cluster_texts", c->cluster_texts, 0, c->labels ? INT32_MAX : 0, err));
+    DPI_TRY(dpi_check_range("no_records", c->no_records, 0, 1, err));
+    if (!(c->delta >= 0 && c->delta < 1))
+        return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed 0 <= x < 1", c->delta);
+    /* Else a mechanism that gives one of them away has a chance. */
+    if (c->delta * (double)c->n_units >= 1)
+        return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed below 1 / units = %g",
+                        c->delta, 1 / (double)c->n_units);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status check_bound(const dpi_claimed *c, dpi_error *err) {
+    char name[sizeof c->model_name];
+    DPI_TRY(dpi_check_range("pace_texts", c->pace_texts, 0, INT32_MAX, err));
+    DPI_TRY(dpi_check_range("pace_given", c->pace_given, 0,
+                            c->pace_texts > 0 ? DPI_PACE_GIVEN_TOKENS : 0, err));
+    DPI_TRY(dpi_check_range("randomness", c->randomness, 0, DPI_RANDOMNESS_SEED, err));
+    if (!memchr(c->model_name, '\0', sizeof c->model_name))
+        return dpi_fail(err, DPI_STATUS_ARG, "model: found a name without an end");
+    dpi_claim_name_text(name, sizeof name, c->model_name);
+    if (strcmp(name, c->model_name) != 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "model: found a name with bytes that steer a terminal "
+                                             "or are no UTF-8");
+    if (c->grammar[0] && !dpi_claim_is_digest(c->grammar))
+        return dpi_fail(err, DPI_STATUS_ARG, "grammar: found '%.20s', allowed are 16 hexadecimal "
+                                             "digits", c->grammar);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status check_part(const dpi_claimed *c, const dpi_claim_part *p, dpi_error *err) {
+    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
+    if (!m)
+        return dpi_fail(err, DPI_STATUS_ARG, "mechanism: found %d, allowed 0..%d",
+                        (int)p->mechanism, (int)dpi_mechanism_count() - 1);
+    DPI_TRY(dpi_check_range("runs", p->n_runs, 1, INT64_C(1) << 53, err));
+    for (int32_t i = 0; i < dpi_mechanism_parameter_count(p->mechanism); i++) {
+        const dpi_parameter *q = dpi_mechanism_parameter_get(p->mechanism, i);
+        if (q->type != DPI_PARAMETER_TEXT)
+            DPI_TRY(dpi_parameter_check(q, p->values[i], err));
+    }
+    const uint32_t proven = m->sampler ? m->sampler->info.adjacencies : m->adjacencies;
+    const bool counts = !m->sampler || m->sampler->info.has_guarantee;
+    if (counts && !(proven >> c->adjacency & 1))
+        return dpi_fail(err, DPI_STATUS_ARG, "adjacency: found %s, for which nothing is proven of "
+                                             "%s", dpi_adjacency_name(c->adjacency),
+                        dpi_mechanism_name(p->mechanism));
+    if (c->max_per_unit > 0 && !(m->sampler ? m->sampler->info.units : m->has_records))
+        return dpi_fail(err, DPI_STATUS_ARG, "M: found %d, and %s takes no units of several "
+                                             "records", (int)c->max_per_unit,
+                        dpi_mechanism_name(p->mechanism));
+    return DPI_STATUS_OK;
+}
+
+/* ---- What follows ---------------------------------------------------------------------------- */
+
+/* All parts with the same units: in zCDP the sum, where each has a bound in it; else the sum of
+ * epsilons, of which one at most needs delta. */
+static dpi_status compose(dpi_claimed *c, dpi_error *err) {
+    double rho = 0, epsilon = 0;
+    int32_t n_parts = 0, n_rho = 0, n_delta = 0;
+    for (int32_t i = 0; i < c->n_parts; i++) {
+        const dpi_claim_part *p = &c->parts[i];
+        if (p->is_pure && p->epsilon == 0)
+            continue; /* it costs nothing */
+        rho = n_parts > 0 ? nextafter(rho + p->rho, INFINITY) : p->rho;
+        epsilon = n_parts > 0 ? nextafter(epsilon + p->epsilon, INFINITY) : p->epsilon;
+        n_parts++;
+        n_rho += p->rho > 0;
+        n_delta += !p->is_pure && isfinite(p->epsilon);
+    }
+    if (isfinite(epsilon) && (c->delta > 0) != (n_delta > 0))
+        return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed is %s", c->delta,
+                        n_delta > 0 ? "0 < x < 1" : "0: what was done needs none");
+    c->rho = n_rho == n_parts ? rho : 0;
+    c->epsilon = epsilon;
+    if (n_parts <= 1 || isinf(epsilon))
+        return DPI_STATUS_OK;
+    if (c->rho > 0)
+        return dpi_zcdp_epsilon(c->rho, c->delta, &c->epsilon, err);
+    return n_delta <= 1 ? DPI_STATUS_OK
+                        : dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                                   "mechanisms: found %d that need delta and have no bound in "
+                                   "zCDP, allowed is one", (int)n_delta);
+}
+
+dpi_status dpi_claimed_cost(const dpi_claimed *c, dpi_cost *cost, dpi_error *err) {
+    dpi_cost made;
+    dpi_cost_init(&made);
+    for (int32_t i = 0; i < c->n_parts; i++) {
+        const dpi_claim_part *p = &c->parts[i];
+        const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
+        if (m->cost) {
+            DPI_TRY(m->cost(c, p, &made, err));
+            continue;
+        }
+        if (p->n_cost == 0)
+            return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                            "what %s costs cannot be counted by a ledger",
+                            dpi_mechanism_name(p->mechanism));
+        for (int32_t k = 0; k < p->n_cost; k++)
+            DPI_TRY(dpi_cost_add(&made, p->cost[k].kind, p->cost[k].n, p->cost[k].x, p->cost[k].q,
+                                 err));
+    }
+    *cost = made;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status settle_ledger(dpi_claimed *c, dpi_error *err) {
+    const char *warning = dpi_claimed_warning(c);
+    dpi_cost cost;
+    if (!c->ledger.dataset[0])
+        return DPI_STATUS_OK;
+    if (warning)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "ledger: found one, which counts guarantees, and there is none: %s",
+                        warning);
+    DPI_TRY(dpi_claimed_cost(c, &cost, err));
+    return dpi_claim_ledger_settle(&c->ledger, &cost, err);
+}
+
+dpi_status dpi_claimed_settle(dpi_claimed *c, dpi_error *err) {
+    if (c->struct_size != sizeof *c)
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_claimed: struct_size is %zu, must be %zu",
+                        c->struct_size, sizeof *c);
+    DPI_TRY(dpi_check_range("n_parts", c->n_parts, 1, DPI_CLAIM_PARTS_MAX, err));
+    DPI_TRY(check_units(c, err));
+    DPI_TRY(check_bound(c, err));
+    for (int32_t i = 0; i < c->n_parts; i++) {
+        dpi_claim_part *p = &c->parts[i];
+        DPI_TRY(check_part(c, p, err));
+        p->rho = p->epsilon = 0;
+        p->is_pure = p->n_cost = 0;
+        DPI_TRY(dpi_mechanism_ops_get(p->mechanism)->settle(c, p, err));
+    }
+    DPI_TRY(compose(c, err));
+    return settle_ledger(c, err);
+}
+
+/* ---- Whether it holds ------------------------------------------------------------------------ */
+
+const char *dpi_claimed_warning(const dpi_claimed *c) {
+    const char *why = NULL;
+    for (int32_t i = 0; i < c->n_parts && !why; i++) {
+        const dpi_mechanism_ops *m = dpi_mechanism_ops_get(c->parts[i].mechanism);
+        why = m->warning ? m->warning(c, &c->parts[i]) : NULL;
+    }
+    return why                                        ? why
+           : c->randomness != DPI_RANDOMNESS_SYSTEM ? "whoever knows the --seed can undo it"
+           : isinf(c->epsilon)                        ? "no bound of epsilon is known"
+                                                      : NULL;
+}
+
+int32_t dpi_claimed_is_private(const dpi_claimed *c) { return dpi_claimed_warning(c) == NULL; }
+
+size_t dpi_claimed_label(const dpi_claimed *c, char *text, size_t size) {
+    const char *warning = dpi_claimed_warning(c);
+    return (size_t)(warning ? snprintf(text, size, "NOT PRIVATE: %s", warning)
+                            : snprintf(text, size, "PRIVATE"));
+}
+
+size_t dpi_claimed_guarantee(const dpi_claimed *c, char *text, size_t size) {
+    char rho[40], epsilon[40], delta[40];
+    dpi_bound_text(c->rho, 7, rho, sizeof rho);
+    dpi_bound_text(c->epsilon, 7, epsilon, sizeof epsilon);
+    dpi_bound_text(c->delta, 7, delta, sizeof delta);
+    if (c->rho > 0)
+        return (size_t)snprintf(text, size, "%s-zCDP, and so (%s, %s)-DP", rho, epsilon, delta);
+    return (size_t)snprintf(text, size, c->delta > 0 ? "(%s, %s)-DP" : "%s-DP", epsilon, delta);
+}

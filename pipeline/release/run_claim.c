@@ -1,0 +1,80 @@
+/* run_claim.c - the settled numbers of a run as a claim, and back. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "dp/mechanism/samplers.h"
+#include "pipeline/release/report.h"
+
+void dpi_run_to_claim(const dpi_claim *r, dpi_claimed *c) {
+    const dpi_sampler_options *o = &r->method;
+    const dpi_method_info *m = dpi_method_get(o->method);
+    dpi_claimed_init(c);
+    c->adjacency = o->adjacency;
+    c->record_kind = r->record_kind;
+    c->max_per_unit = o->max_per_unit;
+    c->labels = r->labels, c->n_labels = r->n_labels;
+    c->cluster_texts = r->cluster_texts;
+    c->no_records = !r->record_in_prompt;
+    c->n_units = r->n_records;
+    c->delta = m->max_ref > 0 ? o->delta : 0;
+    c->randomness = r->randomness;
+    c->pace_texts = r->pace_texts, c->pace_given = r->pace_given;
+    snprintf(c->model_name, sizeof c->model_name, "%s", r->model_name);
+    snprintf(c->grammar, sizeof c->grammar, "%s", r->grammar);
+    c->ledger = r->ledger;
+    dpi_claim_part *part = dpi_claimed_add(c, m->name);
+    part->n_runs = r->n_texts;
+    dpi_sampler_to_part(o, part);
+    if (r->histogram > 0)
+        dpi_claimed_add(c, "histogram")->values[0] = r->histogram;
+}
+
+void dpi_claim_to_run(const dpi_claimed *c, dpi_claim *r) {
+    dpi_claim_init(r);
+    const dpi_claim_part *part = dpi_claimed_sampler(c, &r->method);
+    const dpi_claim_part *histogram = dpi_claimed_part(c, "histogram");
+    r->record_kind = c->record_kind;
+    r->labels = c->labels, r->n_labels = c->n_labels;
+    r->cluster_texts = c->cluster_texts;
+    r->record_in_prompt = !c->no_records;
+    r->n_records = c->n_units;
+    r->randomness = c->randomness;
+    r->pace_texts = c->pace_texts, r->pace_given = c->pace_given;
+    snprintf(r->model_name, sizeof r->model_name, "%s", c->model_name);
+    snprintf(r->grammar, sizeof r->grammar, "%s", c->grammar);
+    r->ledger = c->ledger;
+    r->n_texts = part ? (int32_t)part->n_runs : 0;
+    r->plan = part ? part->plan : r->plan;
+    r->histogram = histogram ? (int32_t)histogram->values[0] : 0;
+}
+
+json_t *dpi_report_parameters(const dpi_claim *run) {
+    dpi_claimed claim;
+    dpi_run_to_claim(run, &claim);
+    return dpi_claimed_json(&claim);
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+int64_t dpi_claim_n_texts(const dpi_claimed *c) {
+    dpi_mechanism_info info;
+    int64_t n = 0;
+    for (int32_t i = 0; i < c->n_parts; i++) {
+        const double texts = dpi_claimed_value(&c->parts[i], "n_texts");
+        dpi_mechanism_info_get(c->parts[i].mechanism, &info);
+        n = texts >= 1                           ? (int64_t)texts
+            : strcmp(info.runs, "texts") == 0 ? c->parts[i].n_runs
+                                                 : n;
+    }
+    return n;
+}
+
+int64_t dpi_claim_n_tokens(const dpi_claimed *c) {
+    int64_t n = 0;
+    for (int32_t i = 0; i < c->n_parts; i++) {
+        const double tokens = dpi_claimed_value(&c->parts[i], "T");
+        n = tokens >= 1 ? (int64_t)tokens : n;
+    }
+    return n;
+}
