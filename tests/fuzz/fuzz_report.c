@@ -1,6 +1,5 @@
 /* fuzz_report.c - libFuzzer target: any bytes as a report, which is parsed and verified. Nothing in
  * it is trusted: it is refused, or every field gets a verdict that a terminal can show. */
-#include "dpinfer/augpe.h"
 #include "dpinfer/report.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -26,7 +25,6 @@ static void check(dpi_verification *v) {
     dpi_verification_free(v);
 }
 
-/* A report, and one of augpe, which any bytes may say that they are. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     const char *text = (const char *)data;
     dpi_report *report = NULL;
@@ -38,11 +36,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         dpi_report_free(report);
     } else {
         require(!report);
-    }
-    v = (dpi_verification){.struct_size = sizeof v};
-    if (is_ok(dpi_augpe_report_verify(text, n_bytes, NULL, NULL, NULL, &v, &err), &err)) {
-        check(&v);
-        require(dpi_augpe_report_is(text, n_bytes));
     }
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "dp/exact/votes.h"
+#include "dp/mechanism/votes.h"
 #include "tests/pipeline/people.h"
 
 OWNED(dpi_augpe, dpi_augpe_free)
@@ -67,32 +68,36 @@ static uint64_t hash_texts(const dpi_augpe *f) {
 
 /* rho at epsilon 1 and delta 1e-6 is .0243560 (docs/spec.md 4.1). */
 TEST(test_settle) {
-    dpi_augpe_claim c;
+    dpi_claimed c;
+    dpi_claim_part *p = NULL;
+    double *v = NULL;
     for (int32_t rounds = 1; rounds < 40; rounds += 3) {
-        dpi_augpe_claim_init(&c);
-        c.epsilon = 1, c.delta = 1e-6, c.n_units = 1000;
-        c.n_texts = 10, c.n_rounds = rounds, c.n_candidates = 4;
-        c.n_tokens = 1, c.change = .5, c.tau = 1, c.adjacency = DPI_ADJACENCY_ADD_REMOVE;
-        assert_ok(dpi_augpe_settle(&c, ERR));
+        dpi_claimed_init(&c);
+        c.delta = 1e-6, c.n_units = 1000, c.adjacency = DPI_ADJACENCY_ADD_REMOVE;
+        p = dpi_claimed_add(&c, "votes");
+        v = p->values;
+        p->n_runs = rounds;
+        v[DPI_VOTES_EPSILON] = 1, v[DPI_VOTES_TEXTS] = 10, v[DPI_VOTES_TOKENS] = 1;
+        assert_ok(dpi_claimed_settle(&c, ERR));
         /* R 16^2 / (2 s) */
-        const long double rho = rounds * 32768.L / (long double)c.variance;
-        assert_true((long double)c.rho_total >= rho);
-        assert_true(c.rho_total <= .0243561 && rho > .0243560 * .99);
-        assert_true(c.epsilon_total <= 1 && c.epsilon_total > .99);
+        const long double rho = rounds * 32768.L / (long double)p->results[DPI_VOTES_VARIANCE];
+        assert_true((long double)c.rho >= rho);
+        assert_true(c.rho <= .0243561 && rho > .0243560 * .99);
+        assert_true(c.epsilon <= 1 && c.epsilon > .99);
     }
-    const dpi_augpe_claim good = c;
-    c.epsilon = 1e6; /* the least noise, which costs less */
-    assert_ok(dpi_augpe_settle(&c, ERR));
-    assert_true(c.variance == 16 && c.rho_total >= 37 * 2048. && c.epsilon_total < 1e6);
-#define REFUSES(change, part) c = good, change, assert_error(dpi_augpe_settle(&c, ERR), ARG, part)
+    const dpi_claimed good = c;
+    v[DPI_VOTES_EPSILON] = 1e6; /* the least noise, which costs less */
+    assert_ok(dpi_claimed_settle(&c, ERR));
+    assert_true(p->results[DPI_VOTES_VARIANCE] == 16 && c.rho >= 37 * 2048. && c.epsilon < 1e6);
+#define REFUSES(change, part) c = good, change, assert_error(dpi_claimed_settle(&c, ERR), ARG, part)
     REFUSES(c.n_units = 0, "units");
     REFUSES(c.delta = 2e-3, "delta");
-    REFUSES(c.rho = 1, "epsilon");
-    REFUSES(c.epsilon = .001, "rho");
+    REFUSES(v[DPI_VOTES_RHO] = 1, "epsilon");
+    REFUSES(v[DPI_VOTES_EPSILON] = .001, "rho");
     REFUSES(c.adjacency = DPI_ADJACENCY_ZERO_OUT, "adjacency");
-    REFUSES(c.n_candidates = 1, "n_candidates");
-    REFUSES(c.threshold = NAN, "threshold");
-    REFUSES(c.change = 0, "change");
+    REFUSES(v[DPI_VOTES_CANDIDATES] = 1, "n_candidates");
+    REFUSES(v[DPI_VOTES_THRESHOLD] = NAN, "threshold");
+    REFUSES(v[DPI_VOTES_CHANGE] = 0, "change");
 }
 
 static void assert_not_opened(const dpi_augpe_options *o, const char *part) {
@@ -230,7 +235,7 @@ TEST(test_elsewhere) {
             assert_error(dpi_augpe_advance(f, &e, ERR), STATE, "failed before");
         else
             assert_true(user.n_public == 9 && user.n_varied == 12);
-        assert_int_equal(dpi_augpe_claim_of(f)->remote, 1);
+        assert_int_equal((int)dpi_claimed_value(dpi_augpe_claim_of(f)->parts, "remote"), 1);
     }
 }
 
@@ -297,74 +302,6 @@ TEST(test_audit) {
     o.session.n_threads = 2;
     assert_ok(dpi_audit_augpe_run(&o, print_result, NULL, &n_failed, ERR));
     assert_int_equal(n_failed + n_failed_audits, 0);
-}
-
-/* ---- The report ------------------------------------------------------------------------------ */
-
-/* How many fields of a report are wrong. */
-static size_t n_wrong(const char *text, const char *model_path, const char *out,
-                      dpi_ledger *ledger) {
-    dpi_verification v;
-    assert_ok(dpi_augpe_report_verify(text, strlen(text), model_path, out, ledger, &v, ERR));
-    const size_t n = v.n_wrong;
-    assert_true(n > 0 || (v.n_ok > 7 && v.is_private));
-    dpi_verification_free(&v);
-    return n;
-}
-
-static void assert_no_report(const char *text, dpi_status status, const char *part) {
-    dpi_verification v;
-    assert_status(dpi_augpe_report_verify(text, strlen(text), NULL, NULL, NULL, &v, ERR), status,
-                  part);
-}
-
-/* A copy with another byte so far behind the name of a key, over a point; 0: with another digit. */
-static char *change(const char *whole, const char *key, size_t offset, char byte) {
-    char *text = strdup(whole), name[32];
-    snprintf(name, sizeof name, "\"%s", key);
-    char *at = strstr(text, name);
-    assert_non_null(at);
-    at += strlen(name) + offset;
-    at += *at == '.';
-    *at = byte ? byte : *at == '5' ? '6' : '5';
-    return text;
-}
-
-TEST(test_report) {
-    OWN(dpi_ledger) ledger = open_ledger(10, 1e-4, DPI_SCOPE_DATASET);
-    dpi_augpe_options o = options_of(by_person);
-    OWN_ARRAY(char) whole = NULL;
-    o.seeded = 0, o.ledger = ledger, o.dataset = "people", o.n_rounds = 2;
-    OWN(dpi_augpe) f = open_augpe(&o);
-    run(f);
-    const char *path = path_in(dir, "model.gguf"), *out = path_in(dir, "out");
-    write_file(out, "a text", 6);
-    write_file(path, image, 1000);
-    assert_ok(dpi_augpe_report(&f->claim, model, path, out, 1, &whole, ERR));
-    assert_int_equal(dpi_augpe_report_is(whole, strlen(whole)), 1);
-    assert_int_equal(n_wrong(whole, path, out, ledger), 0);
-    write_file(out, "b text", 6);
-    assert_int_equal(n_wrong(whole, path, out, NULL), 1);
-    /* A digit of each number that follows from the others. */
-    static const char *const keys[] = {"variance", "rho_round", "rho_total", "epsilon_total",
-                                       "charge"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        OWN_ARRAY(char) digit = change(whole, keys[i], 5, 0);
-        assert_true(n_wrong(digit, NULL, NULL, NULL) >= 1);
-    }
-    OWN_ARRAY(char) half = change(whole, "n_rounds", 3, '1'); /* a claim of half of the cost */
-    assert_true(n_wrong(half, NULL, NULL, NULL) >= 3);
-    OWN_ARRAY(char) none = change(whole, "n_rounds", 3, '0');
-    assert_no_report(none, DPI_STATUS_ARG, "n_rounds");
-    OWN_ARRAY(char) other_key = change(whole, "statemen", 0, 'x'); /* another one, and one less */
-    assert_int_equal(n_wrong(other_key, NULL, NULL, NULL), 2);
-    OWN_ARRAY(char) no_program = change(whole, "progr", 0, 'e');
-    assert_no_report(no_program, DPI_STATUS_FORMAT, "program");
-    OWN_ARRAY(char) no_key = change(whole, "comple", 0, 'x');
-    assert_no_report(no_key, DPI_STATUS_FORMAT, "complete");
-    assert_no_report("{\"format\": \"dpinfer augpe\", \"version\": 2}", DPI_STATUS_FORMAT,
-                     "parameters");
-    assert_no_report("[]", DPI_STATUS_FORMAT, "no report");
 }
 
 /* Memory that is missing at any place is an error, and nothing is lost or left. */

@@ -8,20 +8,20 @@ TEST(test_settled) {
     dpi_finetune_options o = say_options(by_record);
     o.seeded = 0, o.sigma = 0, o.epsilon = 2;
     OWN(dpi_finetune) f = open_finetune(&o);
-    const dpi_finetune_claim *c = dpi_finetune_claim_of(f);
+    const dpi_claimed *c = dpi_finetune_claim_of(f);
     assert_true(c->epsilon <= 2 && c->epsilon >= 1.999 && c->epsilon == epsilon_of(c, 6));
-    assert_true(c->sampling >= .4 && c->sampling < .4 + 1e-9);
-    assert_true(ldexp(c->sampling, 32) == floor(ldexp(c->sampling, 32)));
-    assert_true(dpi_finetune_is_private(c));
+    const double q = value_of(c, "sampling");
+    assert_true(q >= .4 && q < .4 + 1e-9 && ldexp(q, 32) == floor(ldexp(q, 32)));
+    assert_true(dpi_claimed_is_private(c));
     o.epsilon = INFINITY;
     OWN(dpi_finetune) infinite = open_finetune(&o);
     assert_true(isinf(dpi_finetune_claim_of(infinite)->epsilon));
-    assert_false(dpi_finetune_is_private(dpi_finetune_claim_of(infinite)));
+    assert_false(dpi_claimed_is_private(dpi_finetune_claim_of(infinite)));
     o.epsilon = 0, o.sigma = 1, o.seeded = 1;
     OWN(dpi_finetune) seeded = open_finetune(&o);
-    assert_false(dpi_finetune_is_private(dpi_finetune_claim_of(seeded)));
+    assert_false(dpi_claimed_is_private(dpi_finetune_claim_of(seeded)));
     OWN_ARRAY(char) text = NULL;
-    assert_ok(dpi_finetune_statement(dpi_finetune_claim_of(seeded), &text, ERR));
+    assert_ok(dpi_claimed_statement(dpi_finetune_claim_of(seeded), 1, &text, ERR));
     assert_non_null(strstr(text, "Privacy statement: NOT PRIVATE"));
     assert_non_null(strstr(text, "guarantee          none (with secret randomness: ("));
 }
@@ -250,12 +250,11 @@ TEST(test_file) {
     dpi_finetune_options o = say_options(by_record);
     o.seeded = 0;
     train(&o, false, "adapter.gguf");
-    double recorded;
     int32_t intact;
     size_t n;
-    dpi_finetune_claim c = read_claim(path_in(dir, "adapter.gguf"), &intact);
-    assert_true(c.sigma == 1.5 && c.n_steps == 6 && c.n_units == 10);
-    assert_true(intact && dpi_finetune_is_private(&c));
+    dpi_claimed c = read_claim(path_in(dir, "adapter.gguf"), &intact);
+    assert_true(value_of(&c, "sigma") == 1.5 && c.parts[0].n_runs == 6 && c.n_units == 10);
+    assert_true(intact && dpi_claimed_is_private(&c));
     OWN_ARRAY(char) bytes = read_file(path_in(dir, "adapter.gguf"), &n);
     bytes[n - 3] ^= 1;
     write_file(path_in(dir, "changed.gguf"), bytes, n);
@@ -263,7 +262,7 @@ TEST(test_file) {
     assert_false(intact);
     tiny_spec spec = tiny_default();
     write_base(&spec, path_in(dir, "model.gguf"));
-    assert_error(dpi_finetune_read_claim(path_in(dir, "model.gguf"), &c, &recorded, &intact, ERR),
+    assert_error(dpi_finetune_read_claim(path_in(dir, "model.gguf"), &c, &intact, ERR),
                  FORMAT, "it is no adapter of 'dpinfer finetune'");
 }
 
@@ -296,8 +295,8 @@ TEST(test_ledger) {
         assert_int_equal(dpi_finetune_steps_done(f), i + 1);
         const dpi_dataset_info info = people_of(ledger);
         assert_int_equal(info.n_charges, 1);
-        assert_ok(
-            dpi_cost_add(&cost, DPI_COST_GAUSSIAN, 6, 4, dpi_finetune_claim_of(f)->sampling, ERR));
+        assert_ok(dpi_cost_add(&cost, DPI_COST_GAUSSIAN, 6, 4,
+                               value_of(dpi_finetune_claim_of(f), "sampling"), ERR));
         assert_ok(dpi_cost_renyi(&cost, info.order, &divergence, ERR));
         assert_true((double)info.charged >= divergence * DPI_LEDGER_ONE &&
                     (double)info.charged <= divergence * DPI_LEDGER_ONE * (1 + 1e-9) + 1);
@@ -312,7 +311,7 @@ TEST(test_ledger) {
 TEST(test_spent) {
     dpi_finetune_options o = say_options(by_record);
     OWN(dpi_finetune) f = begin(&o);
-    const dpi_finetune_claim *c = dpi_finetune_claim_of(f);
+    const dpi_claimed *c = dpi_finetune_claim_of(f);
     double spent, last = -1;
     for (int32_t i = 0; i <= 6; i++, last = spent) {
         steps(f, i);

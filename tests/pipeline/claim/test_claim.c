@@ -1,0 +1,370 @@
+/* Claims of all mechanisms: what is written is read back, a report of each verifies, and whatever
+ * is changed in one is refused or does not hold. */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dp/exact/noise.h"
+#include "dp/mechanism/mechanism.h"
+#include "dp/mechanism/samplers.h"
+#include "dpinfer/report.h"
+#include "tests/support/own.h"
+#include "tests/support/support.h"
+
+OWNED(dpi_report, dpi_report_free)
+
+/* ---- A claim of each kind -------------------------------------------------------------------- */
+
+typedef struct setting {
+    const char *key;
+    double value;
+} setting;
+
+enum { N_SETTINGS = 8 };
+
+/* A claim of up to three mechanisms with these values, runs and data. */
+typedef struct kind {
+    const char *name;
+    dpi_claimed data; /* adjacency, M, units, labels, delta */
+    struct {
+        const char *mechanism, *text;
+        int64_t n_runs;
+        setting values[N_SETTINGS];
+    } parts[3];
+} kind;
+
+#define SAMPLER {"T", 20}, {"B", 3}, {"n_vocab", 100}
+static const kind kinds[] = {
+    {"by position", {.n_units = 6, .delta = 1e-6, .record_kind = DPI_RECORD_FILE},
+     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
+    {"paced", {.n_units = 6, .delta = 1e-6, .pace_texts = 3, .pace_given = 1},
+     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}, {"pace", 1}, {"pace_theta", .5},
+                                 {"pace_tokens", 4}, {"free_top_k", 5}}}}},
+    {"exact composition", {.n_units = 6, .delta = 1e-6},
+     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_epsilon", 4}, {"accountant", 1}}}}},
+    {"filter", {.n_units = 6, .delta = 1e-6},
+     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}, {"accountant", 2}}}}},
+    {"drawn", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6},
+     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_epsilon", 2}, {"subsample", .1}}}}},
+    {"private labels", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6, .max_per_unit = 2,
+                        .labels = DPI_LABELS_PRIVATE, .n_labels = 2},
+     {{"invisibleink", NULL, 4, {SAMPLER, {"budget_rho", .5}}},
+      {"histogram", NULL, 1, {{"variance", 25600}}}}},
+    {"groups", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6, .cluster_texts = 50,
+                .labels = DPI_LABELS_PRIVATE, .n_labels = 3},
+     {{"invisibleink", NULL, 4, {SAMPLER, {"budget_rho", .5}}}}},
+    {"amin", {.n_units = 6, .delta = 1e-6},
+     {{"amin", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
+    {"tang", {.n_units = 6, .delta = 1e-6}, {{"tang", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
+    {"adapmixed", {.n_units = 6, .delta = 1e-6},
+     {{"adapmixed", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
+    {"plain", {.no_records = 1}, {{"plain", NULL, 2, {{"T", 20}, {"n_vocab", 100}}}}},
+    {"seeded", {.n_units = 6, .delta = 1e-6, .randomness = DPI_RANDOMNESS_SEED},
+     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
+    {"votes", {.n_units = 100, .delta = 1e-6, .max_per_unit = 4, .model_name = "tiny"},
+     {{"votes", NULL, 5, {{"budget_epsilon", 1}, {"n_texts", 10}, {"T", 20}}}}},
+    {"gradients", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .n_units = 64, .delta = 1e-4},
+     {{"gradients", "00", 6, {{"sigma", 2}, {"sampling", .25}, {"expected", 16}, {"rank", 1},
+                              {"alpha", 16}, {"numbers", 100}}},
+      {"label_counts", NULL, 1, {{"scale", 4}}}}},
+    {"texts", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .n_units = 64, .delta = 1e-4},
+     {{"gradients", "00", 6, {{"sigma", 2}, {"sampling", .25}, {"expected", 16}, {"rank", 1},
+                              {"alpha", 16}, {"numbers", 100}}},
+      {"texts", NULL, 3, {{"T", 20}}}}},
+    {"words", {.adjacency = DPI_ADJACENCY_WORD},
+     {{"words", "0123456789abcdef", 12,
+       {{"replaced_by", 3}, {"vocabulary_words", 50}, {"certificate_epsilon", 5},
+        {"certificate_epsilon_finite", 5}, {"certificate_best_guess", .5}, {"n_documents", 2},
+        {"n_words", 20}}}}},
+    {"words without a bound", {.adjacency = DPI_ADJACENCY_WORD},
+     {{"words", "0123456789abcdef", 12,
+       {{"replaced_by", 2}, {"vocabulary_words", 50}, {"certificate_epsilon", INFINITY},
+        {"certificate_epsilon_finite", 5}, {"certificate_best_guess", .5}, {"n_documents", 2},
+        {"n_words", 20}}}}},
+    {"counts", {.n_units = 50, .delta = 1e-6}, {{"counts", NULL, 3, {{"budget_epsilon", 1}}}}},
+};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+static dpi_claimed unsettled(const kind *k) {
+    dpi_claimed c = k->data;
+    c.struct_size = sizeof c;
+    for (int i = 0; i < 3 && k->parts[i].mechanism; i++) {
+        dpi_claim_part *p = dpi_claimed_add(&c, k->parts[i].mechanism);
+        assert_non_null(p);
+        p->n_runs = k->parts[i].n_runs;
+        if (k->parts[i].text)
+            snprintf(p->text, sizeof p->text, "%s", k->parts[i].text);
+        for (int j = 0; j < N_SETTINGS && k->parts[i].values[j].key; j++)
+            assert_ok(dpi_claimed_set(p, k->parts[i].values[j].key, k->parts[i].values[j].value,
+                                      ERR));
+    }
+    return c;
+}
+
+static dpi_claimed claim_of(const kind *k) {
+    dpi_claimed c = unsettled(k);
+    assert_ok(dpi_claimed_settle(&c, ERR));
+    return c;
+}
+
+/* ---- There and back -------------------------------------------------------------------------- */
+
+/* The same bytes, and the same numbers to the last bit. */
+TEST(test_written_and_read) {
+    bool seen[64] = {false};
+    for (int i = 0; i < N_KINDS; i++) {
+        OWN_ARRAY(char) one = NULL;
+        OWN_ARRAY(char) two = NULL;
+        const dpi_claimed c = claim_of(&kinds[i]);
+        dpi_claimed again;
+        assert_ok(dpi_claimed_write(&c, &one, ERR));
+        assert_ok(dpi_claimed_read(one, strlen(one), &again, ERR));
+        assert_ok(dpi_claimed_write(&again, &two, ERR));
+        assert_string_equal(one, two);
+        assert_memory_equal(&c.epsilon, &again.epsilon, sizeof c.epsilon);
+        assert_memory_equal(&c.rho, &again.rho, sizeof c.rho);
+        for (int32_t k = 0; k < c.n_parts; k++) {
+            assert_memory_equal(c.parts[k].values, again.parts[k].values,
+                                sizeof c.parts[k].values);
+            seen[c.parts[k].mechanism] = true;
+        }
+    }
+    for (int32_t id = 0; id < dpi_mechanism_count(); id++)
+        if (!seen[id])
+            fail_msg("no claim of %s is tested", dpi_mechanism_name(id));
+}
+
+/* ---- Reports --------------------------------------------------------------------------------- */
+
+/* Of texts where the claim has some. */
+static char *report_of(const dpi_claimed *c) {
+    OWN(dpi_report) report = NULL;
+    char *text;
+    size_t n_bytes;
+    assert_ok(dpi_report_of(c, NULL, NULL, &report, ERR));
+    assert_ok(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n_bytes, ERR));
+    return text;
+}
+
+/* How many fields do not hold; SIZE_MAX: it is refused. */
+static size_t n_wrong(const char *text) {
+    OWN(dpi_report) report = NULL;
+    dpi_verification v;
+    dpi_verification_init(&v);
+    if (dpi_report_parse("r.json", text, strlen(text), &report, ERR) != DPI_STATUS_OK ||
+        dpi_report_verify(report, NULL, NULL, &v, ERR) != DPI_STATUS_OK)
+        return SIZE_MAX;
+    const size_t n = v.n_wrong;
+    dpi_verification_free(&v);
+    return n;
+}
+
+TEST(test_reports_verify) {
+    for (int i = 0; i < N_KINDS; i++) {
+        const dpi_claimed c = claim_of(&kinds[i]);
+        OWN_ARRAY(char) text = report_of(&c);
+        if (n_wrong(text) != 0)
+            fail_msg("the report of %s does not verify: %s", kinds[i].name, ERR->message);
+        for (int32_t format = DPI_REPORT_MARKDOWN; format <= DPI_REPORT_HTML; format++) {
+            OWN(dpi_report) report = NULL;
+            OWN_ARRAY(char) shown = NULL;
+            size_t n_bytes;
+            assert_ok(dpi_report_of(&c, NULL, NULL, &report, ERR));
+            assert_ok(dpi_report_text(report, 1, format, &shown, &n_bytes, ERR));
+            assert_true((strstr(shown, "NOT PRIVATE") != NULL) == !dpi_claimed_is_private(&c));
+        }
+    }
+}
+
+/* What nothing can say but the operator: it may be changed. */
+static bool is_believed(const char *path) {
+    return strncmp(path, ".software", 9) == 0 || strcmp(path, ".complete") == 0 ||
+           strncmp(path, ".meta", 5) == 0;
+}
+
+typedef struct forgery {
+    json_t *root;
+    const char *kind;
+    bool is_slow;
+    int n; /* changes that were tried */
+} forgery;
+
+static void must_show(forgery *f, const char *path, const char *how) {
+    /* The loss of a training is computed for each: only where it, or what follows, is changed. */
+    if (f->is_slow && strncmp(path, ".claim", 6) != 0 && strncmp(path, ".follows", 8) != 0)
+        return;
+    OWN_ARRAY(char) text = json_dumps(f->root, JSON_REAL_PRECISION(17));
+    f->n++;
+    if (n_wrong(text) == 0 && !is_believed(path))
+        fail_msg("%s: %s %s holds", f->kind, path, how);
+}
+
+/* Other values of the same type, and one of another. New references. */
+static json_t *other_value(const json_t *v, int which) {
+    char text[4000];
+    if (which == 2)
+        return json_is_array(v) ? json_object() : json_array();
+    if (json_is_integer(v))
+        return json_integer(json_integer_value(v) + (which ? 1 : -1));
+    if (json_is_real(v))
+        return json_real(which ? json_real_value(v) * (1 + 1e-5) + 1e-9 : json_real_value(v) / 2 - 1e-9);
+    if (json_is_boolean(v))
+        return which ? json_null() : json_boolean(json_is_false(v));
+    if (json_is_null(v))
+        return which ? json_integer(1) : json_real(.5);
+    snprintf(text, sizeof text, "%sx", json_string_value(v));
+    if (which)
+        text[0] ^= 1;
+    return json_string(text);
+}
+
+static void change_all(forgery *f, json_t *value, const char *path);
+
+static void change_members(forgery *f, json_t *object, const char *path) {
+    json_t *members = json_copy(object), *kept;
+    const char *name;
+    char below[200];
+    json_object_foreach(members, name, kept) {
+        snprintf(below, sizeof below, "%s.%s", path, name);
+        json_object_del(object, name);
+        must_show(f, below, "left out");
+        for (int which = 0; which < (f->is_slow ? 1 : 3) && !json_is_object(kept) && !json_is_array(kept); which++) {
+            json_object_set_new(object, name, other_value(kept, which));
+            must_show(f, below, "as another value");
+        }
+        json_object_set(object, name, kept);
+        change_all(f, kept, below);
+    }
+    json_decref(members);
+    json_object_set_new(object, "more", json_integer(1));
+    snprintf(below, sizeof below, "%s.more", path);
+    must_show(f, below, "added");
+    json_object_del(object, "more");
+}
+
+static void change_items(forgery *f, json_t *array, const char *path) {
+    char below[200];
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        snprintf(below, sizeof below, "%s[%zu]", path, i);
+        json_t *kept = json_incref(json_array_get(array, i));
+        json_array_remove(array, i);
+        must_show(f, below, "left out");
+        json_array_insert(array, i, kept);
+        if (json_is_string(kept)) {
+            json_array_set_new(array, i, other_value(kept, 0));
+            must_show(f, below, "as another value");
+            json_array_set(array, i, kept);
+        }
+        change_all(f, kept, below);
+        json_decref(kept);
+    }
+    json_array_append_new(array, json_string("more"));
+    must_show(f, path, "with one more");
+    json_array_remove(array, json_array_size(array) - 1);
+}
+
+static void change_all(forgery *f, json_t *value, const char *path) {
+    if (json_is_object(value))
+        change_members(f, value, path);
+    else if (json_is_array(value))
+        change_items(f, value, path);
+}
+
+/* One change of any key, word or number of any report. */
+TEST(test_any_change_shows) {
+    for (int i = 0; i < N_KINDS; i++) {
+        const dpi_claimed c = claim_of(&kinds[i]);
+        OWN_ARRAY(char) text = report_of(&c);
+        forgery f = {.root = json_loads(text, 0, NULL), .kind = kinds[i].name};
+        f.is_slow = dpi_claimed_part(&c, "gradients") || strstr(kinds[i].name, "exact");
+        change_all(&f, f.root, "");
+        assert_int_equal(n_wrong(text), 0);
+        assert_true(f.n > (f.is_slow ? 60 : 250));
+        json_decref(f.root);
+    }
+}
+
+/* ---- What no work can have done -------------------------------------------------------------- */
+
+static const kind *kind_of(const char *name) {
+    for (int i = 0; i < N_KINDS; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    fail();
+    return NULL;
+}
+
+TEST(test_impossible) {
+    dpi_claimed c;
+#define REFUSES(name, change, status, part)                                                        \
+    c = unsettled(kind_of(name)), change, assert_error(dpi_claimed_settle(&c, ERR), status, part)
+    REFUSES("by position", c.parts[0].n_runs = 3, ARG, "runs is 3, must be at most 2");
+    REFUSES("by position", c.delta = .2, ARG, "delta: found 0.2, allowed below 1 / units");
+    REFUSES("by position", c.delta = 0, ARG, "delta: found 0");
+    REFUSES("by position", c.adjacency = DPI_ADJACENCY_WORD, ARG, "adjacency");
+    REFUSES("by position", c.labels = DPI_LABELS_PRIVATE, ARG, "n_labels");
+    REFUSES("by position", (c.labels = DPI_LABELS_PRIVATE, c.n_labels = 1), ARG, "labels");
+    REFUSES("by position", c.no_records = 1, ARG, "no_records");
+    REFUSES("by position", c.pace_texts = 2, ARG, "pace_texts");
+    REFUSES("by position", c.n_parts = 0, ARG, "n_parts");
+    REFUSES("by position", c.parts[0].mechanism = 1000, ARG, "mechanism: found 1000");
+    REFUSES("by position", (void)dpi_claimed_add(&c, "histogram"), ARG, "adjacency");
+    REFUSES("by position", strcpy(c.model_name, "a\x1b[2J"), ARG, "model");
+    REFUSES("by position", strcpy(c.grammar, "12"), ARG, "grammar");
+    REFUSES("drawn", c.delta = .1, ARG, "delta: found 0.1 with 2 texts of 3 records");
+    REFUSES("drawn", c.n_units = 7, ARG, "n_units");
+    REFUSES("private labels", c.parts[1].values[0] = DPI_NOISE_VARIANCE_FINE + 1, ARG, "histogram");
+    REFUSES("private labels", c.parts[1].n_runs = 2, ARG, "runs");
+    REFUSES("tang", c.adjacency = DPI_ADJACENCY_ZERO_OUT, ARG, "adjacency");
+    REFUSES("counts", c.max_per_unit = 2, ARG, "M: found 2");
+    REFUSES("counts", c.parts[0].n_runs = 65, ARG, "n_groups");
+    REFUSES("gradients", c.n_units = 65, ARG, "sampling: found 0.25");
+    REFUSES("gradients", c.n_units = 8, ARG, "expected: found 16");
+    REFUSES("gradients", c.parts[0].values[0] = .01, ARG, "sigma: found 0.01");
+    REFUSES("gradients", c.delta = .02, ARG, "delta: found 0.02");
+    REFUSES("texts", c.parts[0] = c.parts[1], ARG, "mechanisms: found texts alone");
+    REFUSES("words", c.parts[0].values[1] = 4, ARG, "certificate_epsilon: found 5");
+    REFUSES("words", c.parts[0].n_runs = 5, ARG, "n_words: found 20");
+    REFUSES("words", c.parts[0].text[0] = 'x', ARG, "vocabulary_hash");
+    REFUSES("words", c.delta = 1e-6, ARG, "delta: found 1e-06, allowed is 0");
+    REFUSES("words without a bound", c.parts[0].values[7] = 5, ARG, "infinite: there are groups");
+    REFUSES("seeded", (strcpy(c.ledger.dataset, "people"), c.ledger.epsilon = 9,
+                       c.ledger.delta = 1e-5, c.ledger.order = 5), UNSUPPORTED, "ledger: found one");
+    REFUSES("by position", (strcpy(c.ledger.dataset, "people"), c.ledger.epsilon = 9,
+                            c.ledger.delta = 1e-5, c.ledger.order = 1), ARG, "order");
+}
+
+/* By its name. */
+TEST(test_refused_texts) {
+    static const struct {
+        const char *from, *to, *part;
+    } changes[] = {
+        {"\"version\":2", "\"version\":1", "claim.version is 1, must be an integer 2..2"},
+        {"\"delta\":", "\"gamma\":", "claim.data has the unknown key 'gamma'"},
+        {"\"M\":null,", "", "claim.data.M is missing, must be an integer 1..64"},
+        {"\"M\":null", "\"M\":0", "claim.data.M is 0"},
+        {"\"n_units\":6", "\"n_units\":6.5", "claim.data.n_units is 6.5"},
+        {"\"runs\":2", "\"runs\":\"2\"", "claim.mechanisms[0].runs is \"2\""},
+        {"\"invisibleink\"", "\"ink\"", "claim.mechanisms[0].mechanism is \"ink\""},
+        {"\"T\":20", "\"T\":0", "claim.mechanisms[0].T is 0, must be 1..1048576"},
+        {"\"zcdp\"", "\"zcd\"", "claim.mechanisms[0].accountant is \"zcd\", must be one of: zcdp"},
+        {"\"subsample\":null", "\"subsample\":0", "claim.mechanisms[0].subsample is 0"},
+        {"\"center\":false", "\"center\":0", "claim.mechanisms[0].center is 0"},
+        {"\"getrandom\"", "\"dice\"", "claim.randomness is \"dice\""},
+        {"\"ledger\":null", "\"ledger\":{}", "claim.ledger.dataset is missing"},
+        {"{\"version\"", "{\"version\":2,\"version\"", "a claim is no JSON"},
+    };
+    const dpi_claimed c = claim_of(kind_of("by position"));
+    OWN_ARRAY(char) whole = NULL;
+    dpi_claimed read;
+    assert_ok(dpi_claimed_write(&c, &whole, ERR));
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        char text[4000];
+        const char *at = strstr(whole, changes[i].from);
+        assert_non_null(at);
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - whole), whole, changes[i].to,
+                 at + strlen(changes[i].from));
+        assert_error(dpi_claimed_read(text, strlen(text), &read, ERR), FORMAT, changes[i].part);
+    }
+}
