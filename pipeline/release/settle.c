@@ -12,7 +12,7 @@
 #include "dp/methods/method.h"
 #include "engine/adapter.h"
 #include "pipeline/claim.h"
-#include "pipeline/release/records.h"
+#include "pipeline/records/records.h"
 #include "pipeline/release/release.h"
 
 enum {
