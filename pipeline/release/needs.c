@@ -1,4 +1,4 @@
-/* plan.c - what a release needs: memory, and time (measure.c). */
+/* needs.c - what a release needs: memory, and time (measure.c). */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
