@@ -6,13 +6,14 @@
 #include <time.h>
 
 #include "base/status.h"
+#include "dp/methods/method.h"
 #include "dpinfer/process.h"
-#include "pipeline/release/release.h"
+#include "pipeline/release/plan.h"
 
 enum { DEFAULT_RECORD = 300 }; /* tokens: a page */
 
-void dpi_release_plan_init(dpi_release_plan *plan) {
-    *plan = (dpi_release_plan){.struct_size = sizeof *plan};
+void dpi_release_plan_init(dpi_release_plan *needs) {
+    *needs = (dpi_release_plan){.struct_size = sizeof *needs};
 }
 
 static double now(void) {
@@ -46,97 +47,98 @@ static double measure_bandwidth(void) {
 }
 
 /* Each text has caches of its own, in which its own prompts share their beginning. */
-dpi_status dpi_release_session_memory(const dpi_release *r, int32_t n_parallel, uint64_t *n_bytes,
+dpi_status dpi_plan_session_memory(const dpi_plan *plan, int32_t n_parallel, uint64_t *n_bytes,
                                       dpi_error *err) {
-    dpi_session_options o = r->options.session;
-    int32_t n_tokens = r->prompts_info.n_public;
+    dpi_session_options o = plan->options.session;
+    int32_t n_tokens = plan->prompts_info.n_public;
     uint64_t all, one, shared;
-    if (r->claim.record_in_prompt && r->prompts_info.n_limit > n_tokens)
-        n_tokens = r->prompts_info.n_limit;
-    n_tokens += r->claim.method.n_tokens;
-    DPI_TRY(dpi_session_memory(r->options.model, &o, n_tokens, 0, &one, err));
-    DPI_TRY(dpi_session_memory(r->options.model, &o, n_tokens, r->prompts_info.n_prefix, &shared,
-                               err));
+    if (plan->claim.record_in_prompt && plan->prompts_info.n_limit > n_tokens)
+        n_tokens = plan->prompts_info.n_limit;
+    n_tokens += plan->claim.method.n_tokens;
+    DPI_TRY(dpi_session_memory(plan->options.model, &o, n_tokens, 0, &one, err));
+    DPI_TRY(dpi_session_memory(plan->options.model, &o, n_tokens, plan->prompts_info.n_prefix,
+                               &shared, err));
     o.n_seq *= n_parallel;
-    DPI_TRY(dpi_session_memory(r->options.model, &o, n_tokens, 0, &all, err));
-    /* A sampler has 40 bytes for each token; the first one is there already. */
+    DPI_TRY(dpi_session_memory(plan->options.model, &o, n_tokens, 0, &all, err));
+    /* A sampler has 40 bytes for each token. */
     *n_bytes = all - (uint64_t)n_parallel * (one - shared) +
-               (uint64_t)(n_parallel - 1) * 40 * (uint64_t)r->info.n_vocab;
+               (uint64_t)n_parallel * 40 * (uint64_t)plan->info.n_vocab;
     return DPI_STATUS_OK;
 }
 
 /* By content the prompts of all records are kept from the begin on: so many as the batches have
  * slots, as the number of records is secret. */
-static uint64_t kept_memory(const dpi_release *r, int32_t n_prompt_most) {
-    const dpi_sampler_options *m = &r->claim.method;
+static uint64_t kept_memory(const dpi_plan *plan, int32_t n_prompt_most) {
+    const dpi_sampler_options *m = &plan->claim.method;
     const bool by_content = m->adjacency == DPI_ADJACENCY_ADD_REMOVE && m->subsample == 0;
-    if (m->method == DPI_METHOD_PLAIN || !by_content)
+    if (dpi_plan_is_plain(plan) || !by_content)
         return 0;
-    return (uint64_t)r->claim.n_texts * (uint64_t)(r->options.session.n_seq - 1) *
+    return (uint64_t)plan->claim.n_texts * (uint64_t)(plan->options.session.n_seq - 1) *
            ((uint64_t)n_prompt_most * sizeof(int32_t) + sizeof(dpi_prompt));
 }
 
 /* The peak: this process, which has opened the model, and what computing adds. */
-static dpi_status plan_memory(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
-    const dpi_sampler_options *m = &r->claim.method;
-    const dpi_session_options *session = &r->options.session;
+static dpi_status plan_memory(const dpi_plan *plan, dpi_release_plan *needs, dpi_error *err) {
+    const dpi_sampler_options *m = &plan->claim.method;
+    const dpi_session_options *session = &plan->options.session;
     uint64_t session_bytes;
-    plan->n_prompt_most = r->prompts_info.n_public;
-    if (r->claim.record_in_prompt && r->prompts_info.n_limit > plan->n_prompt_most)
-        plan->n_prompt_most = r->prompts_info.n_limit;
-    DPI_TRY(dpi_release_session_memory(r, r->options.n_parallel, &session_bytes, err));
-    const int64_t n_tokens = (int64_t)plan->n_prompt_most * session->n_seq + m->n_tokens;
+    needs->n_prompt_most = plan->prompts_info.n_public;
+    if (plan->claim.record_in_prompt && plan->prompts_info.n_limit > needs->n_prompt_most)
+        needs->n_prompt_most = plan->prompts_info.n_limit;
+    DPI_TRY(dpi_plan_session_memory(plan, plan->options.n_parallel, &session_bytes, err));
+    const int64_t n_tokens = (int64_t)needs->n_prompt_most * session->n_seq + m->n_tokens;
     uint64_t model, opening;
     dpi_process_memory(&model, &opening);
-    model = model ? model + dpi_model_unread_bytes(r->options.model, n_tokens)
-                  : (uint64_t)r->info.weight_bytes;
-    plan->weight_bytes = r->info.weight_bytes;
-    plan->model_bytes = (int64_t)model;
-    session_bytes += kept_memory(r, plan->n_prompt_most);
-    plan->session_bytes = (int64_t)session_bytes;
-    plan->memory_bytes =
+    model = model ? model + dpi_model_unread_bytes(plan->options.model, n_tokens)
+                  : (uint64_t)plan->info.weight_bytes;
+    needs->weight_bytes = plan->info.weight_bytes;
+    needs->model_bytes = (int64_t)model;
+    session_bytes += kept_memory(plan, needs->n_prompt_most);
+    needs->session_bytes = (int64_t)session_bytes;
+    needs->memory_bytes =
         (int64_t)(model + session_bytes > opening ? model + session_bytes : opening);
     return DPI_STATUS_OK;
 }
 
 /* Every step reads every weight once, for all rows. */
-static dpi_status plan_time(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
-    const double steps = (double)r->claim.n_texts * (double)r->claim.method.n_tokens /
-                         (double)r->options.n_parallel;
-    const dpi_prompts_info *info = &r->prompts_info;
-    const int32_t usual = info->n_frame + plan->n_record_usual;
-    plan->n_prompt_usual = usual < plan->n_prompt_most ? usual : plan->n_prompt_most;
-    plan->read_bytes_per_second = measure_bandwidth();
-    if (plan->read_bytes_per_second > 0)
-        plan->seconds_at_least =
-            steps * (double)r->info.weight_bytes / plan->read_bytes_per_second;
-    return dpi_release_measure(r, plan, err);
+static dpi_status plan_time(const dpi_plan *plan, dpi_release_plan *needs, dpi_error *err) {
+    const double steps = (double)plan->claim.n_texts * (double)plan->claim.method.n_tokens /
+                         (double)plan->options.n_parallel;
+    const dpi_prompts_info *info = &plan->prompts_info;
+    const int32_t usual = info->n_frame + needs->n_record_usual;
+    needs->n_prompt_usual = usual < needs->n_prompt_most ? usual : needs->n_prompt_most;
+    needs->read_bytes_per_second = measure_bandwidth();
+    if (needs->read_bytes_per_second > 0)
+        needs->seconds_at_least =
+            steps * (double)plan->info.weight_bytes / needs->read_bytes_per_second;
+    return dpi_plan_measure(plan, needs, err);
 }
 
-static int32_t usual_record(const dpi_release *r, const dpi_release_plan *plan) {
-    const int32_t most = r->options.prompts.max_reference_tokens;
-    const int32_t usual = plan->n_record_usual > 0 ? plan->n_record_usual : DEFAULT_RECORD;
-    return most > 0 && (usual > most || plan->n_record_usual == 0) ? most : usual;
+static int32_t usual_record(const dpi_plan *plan, const dpi_release_plan *needs) {
+    const int32_t most = plan->options.prompts.max_reference_tokens;
+    const int32_t usual = needs->n_record_usual > 0 ? needs->n_record_usual : DEFAULT_RECORD;
+    return most > 0 && (usual > most || needs->n_record_usual == 0) ? most : usual;
 }
 
-dpi_status dpi_release_plan_get(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
-    if (plan->struct_size != sizeof *plan)
+dpi_status dpi_plan_needs(const dpi_plan *plan, dpi_release_plan *needs, dpi_error *err) {
+    if (needs->struct_size != sizeof *needs)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_release_plan: struct_size is %zu, must be %zu",
-                        plan->struct_size, sizeof *plan);
-    const bool plain = r->claim.method.method == DPI_METHOD_PLAIN;
+                        needs->struct_size, sizeof *needs);
+    const bool plain = dpi_plan_is_plain(plan);
     dpi_release_plan made = {.struct_size = sizeof made,
-                             .n_ctx = r->options.session.n_ctx,
-                             .n_prompt_public = r->prompts_info.n_public,
-                             .n_prompt_shared = plain ? 0 : r->prompts_info.n_prefix,
-                             .n_parallel = r->options.n_parallel,
-                             .rows_per_step = r->options.session.n_seq * r->options.n_parallel,
-                             .chat = r->prompts_info.chat};
-    const int32_t most = r->claim.method.max_per_unit > 0 ? r->claim.method.max_per_unit : 1;
-    made.n_record_usual = usual_record(r, plan);
-    made.n_unit_usual = plan->n_unit_usual > 0 && plan->n_unit_usual < most ? plan->n_unit_usual
+                             .n_ctx = plan->options.session.n_ctx,
+                             .n_prompt_public = plan->prompts_info.n_public,
+                             .n_prompt_shared = plain ? 0 : plan->prompts_info.n_prefix,
+                             .n_parallel = plan->options.n_parallel,
+                             .rows_per_step = plan->options.session.n_seq *
+                                              plan->options.n_parallel,
+                             .chat = plan->prompts_info.chat};
+    const int32_t most = dpi_sampler_per_unit(&plan->claim.method);
+    made.n_record_usual = usual_record(plan, needs);
+    made.n_unit_usual = needs->n_unit_usual > 0 && needs->n_unit_usual < most ? needs->n_unit_usual
                                                                             : most;
-    DPI_TRY(plan_memory(r, &made, err));
-    DPI_TRY(plan_time(r, &made, err));
-    *plan = made;
+    DPI_TRY(plan_memory(plan, &made, err));
+    DPI_TRY(plan_time(plan, &made, err));
+    *needs = made;
     return DPI_STATUS_OK;
 }
