@@ -40,8 +40,7 @@ static dpi_status open_all(dpi_groups *g, dpi_error *err) {
     o.n_seq = 1;
     g->n_features = (size_t)g->plan->info.n_embd;
     g->features = dpi_private_malloc(g->n_features * sizeof *g->features);
-    g->points =
-        dpi_calloc((size_t)g->plan->claim.cluster_texts * g->n_features, sizeof *g->points);
+    g->points = dpi_calloc((size_t)g->plan->claim.cluster_texts * g->n_features, sizeof *g->points);
     if (!g->features || !g->points)
         return dpi_no_memory(err, "the groups of records");
     return dpi_session_create(g->plan->options.model, &o, &g->session, err);
@@ -89,8 +88,8 @@ void dpi_groups_texts(const dpi_plan *plan, dpi_release_options *o) {
 dpi_status dpi_groups_add(dpi_groups *g, const char *text, size_t n_bytes, dpi_error *err) {
     int32_t *tokens = NULL;
     size_t n_tokens = 0;
-    DPI_TRY(dpi_prompts_encode(dpi_plan_prompts(g->plan, -1), text, n_bytes, &tokens, &n_tokens,
-                               err));
+    DPI_TRY(
+        dpi_prompts_encode(dpi_plan_prompts(g->plan, -1), text, n_bytes, &tokens, &n_tokens, err));
     if (!tokens) /* as a record without a text it has no group */
         return DPI_STATUS_OK;
     float *point = g->points + (size_t)g->n_points * g->n_features;
@@ -103,8 +102,8 @@ dpi_status dpi_groups_add(dpi_groups *g, const char *text, size_t n_bytes, dpi_e
 dpi_status dpi_groups_find(dpi_groups *g, dpi_error *err) {
     const int32_t n = g->n_points < g->plan->labels.n ? g->n_points : g->plan->labels.n;
     if (n > 0)
-        DPI_TRY(dpi_centroids_make(g->points, g->n_points, (int32_t)g->n_features, n,
-                                   &g->centroids, err));
+        DPI_TRY(dpi_centroids_make(g->points, g->n_points, (int32_t)g->n_features, n, &g->centroids,
+                                   err));
     free(g->points);
     g->points = NULL;
     return DPI_STATUS_OK;

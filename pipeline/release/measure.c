@@ -335,7 +335,9 @@ static dpi_status add_seconds(const dpi_plan *plan, const rates *t, dpi_release_
     pass_text *places = calloc((size_t)plan->options.n_parallel, sizeof *places);
     if (!places)
         return dpi_no_memory(err, "the plan");
-    passes p = {.plan = plan, .t = t, .n_prompt = needs->n_prompt_most,
+    passes p = {.plan = plan,
+                .t = t,
+                .n_prompt = needs->n_prompt_most,
                 .n_seq = plan->options.session.n_seq};
     const double usual = count_rows(plan, needs->n_unit_usual);
     run_texts(&p, places);

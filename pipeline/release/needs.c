@@ -48,7 +48,7 @@ static double measure_bandwidth(void) {
 
 /* Each text has caches of its own, in which its own prompts share their beginning. */
 dpi_status dpi_plan_session_memory(const dpi_plan *plan, int32_t n_parallel, uint64_t *n_bytes,
-                                      dpi_error *err) {
+                                   dpi_error *err) {
     dpi_session_options o = plan->options.session;
     int32_t n_tokens = plan->prompts_info.n_public;
     uint64_t all, one, shared;
@@ -130,13 +130,13 @@ dpi_status dpi_plan_needs(const dpi_plan *plan, dpi_release_plan *needs, dpi_err
                              .n_prompt_public = plan->prompts_info.n_public,
                              .n_prompt_shared = plain ? 0 : plan->prompts_info.n_prefix,
                              .n_parallel = plan->options.n_parallel,
-                             .rows_per_step = plan->options.session.n_seq *
-                                              plan->options.n_parallel,
+                             .rows_per_step =
+                                 plan->options.session.n_seq * plan->options.n_parallel,
                              .chat = plan->prompts_info.chat};
     const int32_t most = dpi_sampler_per_unit(&plan->claim.method);
     made.n_record_usual = usual_record(plan, needs);
-    made.n_unit_usual = needs->n_unit_usual > 0 && needs->n_unit_usual < most ? needs->n_unit_usual
-                                                                            : most;
+    made.n_unit_usual =
+        needs->n_unit_usual > 0 && needs->n_unit_usual < most ? needs->n_unit_usual : most;
     DPI_TRY(plan_memory(plan, &made, err));
     DPI_TRY(plan_time(plan, &made, err));
     *needs = made;

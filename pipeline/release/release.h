@@ -12,6 +12,7 @@ struct dpi_release {
     dpi_source source; /* records as batches: private */
     dpi_texts texts;   /* what is drawn */
     dpi_books books;   /* what the disk has, and what is charged */
+
     int32_t (*cancel)(void *user); /* that of the options; the plan has one that knows both */
     void *cancel_user;
     atomic_int cancelled; /* by dpi_release_cancel */

@@ -58,8 +58,8 @@ typedef struct dpi_texts {
     int32_t n_places;
     dpi_round round;
     dpi_release_text *first; /* of those that have begun and are not told to their end, in order */
-    int32_t next;       /* index of the text that begins next; n_texts: there is none */
-    bool next_known;    /* with next_text: it was called */
+    int32_t next;            /* index of the text that begins next; n_texts: there is none */
+    bool next_known;         /* with next_text: it was called */
     int32_t n_begun;
     int32_t n_ended;    /* texts that are drawn */
     int64_t n_read;     /* prompts of all texts that are read */
