@@ -91,6 +91,8 @@ static dpi_status find_groups(dpi_source *s, size_t n_units, dpi_groups *groups,
     s->group_of = dpi_private_malloc((n_units + 1) * sizeof *s->group_of);
     if (!s->group_of)
         return dpi_no_memory(err, "the groups of records");
+    for (size_t u = 0; u < n_units; u++)
+        s->group_of[u] = -1; /* not known yet */
     DPI_TRY(keep_prompts(s, n_units, err));
     for (size_t u = 0; u < n_units; u++) {
         DPI_TRY(dpi_plan_check_cancelled(s->plan, "records are read", err));
