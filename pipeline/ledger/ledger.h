@@ -53,6 +53,9 @@ dpi_status dpi_sql_end(dpi_ledger *ledger, dpi_status status, dpi_error *err);
 /* Column i as a text, cut to size - 1 bytes. */
 void dpi_sql_text(sqlite3_stmt *statement, int i, char *text, size_t size);
 
+/* A name or a note: at most `most` bytes of UTF-8 without control characters. Errors: ARG. */
+dpi_status dpi_ledger_check_text(const char *what, const char *text, size_t most, dpi_error *err);
+
 /* ---- unit.c ---------------------------------------------------------------------------------- */
 
 /* The columns of a privacy unit, in each table that has one. */
@@ -74,9 +77,6 @@ dpi_status dpi_privacy_unit_read(const dpi_ledger *l, sqlite3_stmt *statement, i
 
 /* The current time in UTC; "" if the clock has none. */
 void dpi_ledger_date(char date[24]);
-
-/* A name or a note: at most `most` bytes of UTF-8 without control characters. Errors: ARG. */
-dpi_status dpi_ledger_check_text(const char *what, const char *text, size_t most, dpi_error *err);
 
 /* Errors: ARG (no such dataset), FORMAT (its numbers do not fit each other). */
 dpi_status dpi_dataset_load(dpi_ledger *ledger, const char *name, dpi_dataset *dataset,

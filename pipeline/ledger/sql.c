@@ -11,6 +11,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "pipeline/ledger/ledger.h"
 
 #define APPLICATION 1685088588 /* "dpiL", in the header of the file (PRAGMA application_id) */
@@ -171,6 +172,22 @@ dpi_status dpi_sql_end(dpi_ledger *l, dpi_status status, dpi_error *err) {
     if (status != DPI_STATUS_OK && !sqlite3_get_autocommit(l->db))
         (void)sqlite3_exec(l->db, "ROLLBACK", NULL, NULL, NULL);
     return status;
+}
+
+dpi_status dpi_ledger_check_text(const char *what, const char *text, size_t most, dpi_error *err) {
+    const size_t n = strlen(text);
+    size_t step = 1;
+    bool ok = n <= most;
+    for (size_t i = 0; i < n && ok; i += step) {
+        step = dpi_utf8_bytes(text + i, n - i);
+        ok = step > 0 && (unsigned char)text[i] >= 0x20 && text[i] != 0x7f;
+    }
+    if (ok)
+        return DPI_STATUS_OK;
+    return dpi_fail(
+        err, DPI_STATUS_ARG,
+        "%s has %zu bytes, allowed are at most %zu, of UTF-8 without control characters", what, n,
+        most);
 }
 
 void dpi_sql_text(sqlite3_stmt *s, int i, char *text, size_t size) {

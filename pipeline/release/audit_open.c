@@ -132,19 +132,19 @@ static int32_t find_record(const path_world *w, const int32_t *tokens, size_t n)
 
 static dpi_status load_text(const path_world *w, dpi_release *r, int32_t text, size_t per_unit,
                             spread_places *p) {
-    dpi_place *place = &r->places[0];
-    DPI_TRY(dpi_release_load_batch(r, text, place, w->audit->err));
-    for (size_t k = 0; k < r->n_slots; k++) {
-        if (!place->tokens[k])
+    dpi_slots *slots = &r->texts.places[0].prompts;
+    DPI_TRY(dpi_source_load(&r->source, text, slots, w->audit->err));
+    for (size_t k = 0; k < r->source.n_slots; k++) {
+        if (!slots->tokens[k])
             continue;
-        const int32_t i = find_record(w, place->tokens[k], place->n_tokens[k]);
+        const int32_t i = find_record(w, slots->tokens[k], slots->n_tokens[k]);
         if (!dpi_audit_hold(w->audit, i >= 0, "a slot of a spread text has no record's prompt"))
             continue;
         p->place[i] = p->n_before + (int32_t)(k / per_unit);
         p->n_places[i]++;
     }
-    p->n_before += (int32_t)(r->n_slots / per_unit);
-    dpi_release_drop_batch(r, place);
+    p->n_before += (int32_t)(r->source.n_slots / per_unit);
+    dpi_source_drop(&r->source, slots);
     return DPI_STATUS_OK;
 }
 
@@ -162,7 +162,7 @@ static dpi_status load_part(const path_world *w, const path_setup *s, int32_t pa
     dpi_status status = dpi_release_open(&o, &release, w->audit->err);
     if (status == DPI_STATUS_OK)
         status = dpi_release_begin(release, w->audit->err);
-    const int32_t n_texts = status == DPI_STATUS_OK ? dpi_release_n_texts(release) : 0;
+    const int32_t n_texts = status == DPI_STATUS_OK ? dpi_plan_n_texts(&release->plan) : 0;
     for (int32_t b = 0; b < n_texts && status == DPI_STATUS_OK; b++)
         status = load_text(w, release, b, s->per_unit > 0 ? (size_t)s->per_unit : 1, p);
     dpi_release_free(release);

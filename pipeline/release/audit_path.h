@@ -145,8 +145,8 @@ dpi_status dpi_path_observe(path_world *world, const path_setup *setup, path_tra
  */
 dpi_status dpi_path_layout(path_world *world, const path_trace *trace, path_layout *layout);
 
-/* Both, and notes records that are not where they have to be. Without a layout where there is a
- * pace. */
+/* audit_places.c: both, and notes records that are not where they have to be. Without a layout
+ * where there is a pace. */
 dpi_status dpi_path_check(path_world *world, const path_setup *setup, path_trace *trace,
                           path_layout *layout);
 

@@ -108,8 +108,8 @@ static int64_t unit_contribution(const player *p, const float *const *rows, doub
 /* S is the sum over the units, and over nothing else. Logits are floats: a difference of two is off
  * by less than a unit. */
 static void check_sums(const player *p, const float *const *rows, int32_t n_slots) {
-    const dpi_sampler *s = p->release->places[0].sampler;
-    const float *public_row = dpi_session_logits(p->release->session, 0);
+    const dpi_sampler *s = p->release->texts.places[0].sampler;
+    const float *public_row = dpi_session_logits(p->release->texts.session, 0);
     const int32_t M = p->setup->per_unit > 0 ? p->setup->per_unit : 1;
     bool same = true;
     for (size_t i = 0; i < s->n_support && same; i++) {
@@ -124,7 +124,7 @@ static void check_sums(const player *p, const float *const *rows, int32_t n_slot
 
 /* A free step has none of the slots in it. */
 static void check_free(const player *p) {
-    const dpi_sampler *s = p->release->places[0].sampler;
+    const dpi_sampler *s = p->release->texts.places[0].sampler;
     bool nothing = true;
     for (size_t i = 0; i < s->n_support; i++)
         nothing &= s->sum[i] == 0;
@@ -132,11 +132,11 @@ static void check_free(const player *p) {
 }
 
 static void record_step(player *p, path_text *x, int32_t t) {
-    const dpi_sampler *s = p->release->places[0].sampler;
-    const dpi_session *session = p->release->session;
+    const dpi_sampler *s = p->release->texts.places[0].sampler;
+    const dpi_session *session = p->release->texts.session;
     const size_t n = s->n_support;
     const float *rows[DPI_PATH_SLOTS] = {0};
-    x->n_slots = (int32_t)p->release->n_slots;
+    x->n_slots = (int32_t)p->release->source.n_slots;
     if (!dpi_audit_hold(p->world->audit, x->n_slots <= DPI_PATH_SLOTS, "there are too many slots"))
         x->n_slots = DPI_PATH_SLOTS;
     for (int32_t k = 0; k < x->n_slots && !s->is_free; k++)
@@ -158,7 +158,7 @@ static void record_step(player *p, path_text *x, int32_t t) {
 
 /* Picks a candidate from public numbers alone: one that ends a text, or one that does not. */
 static size_t choose(const player *p, int32_t t, int32_t index) {
-    const dpi_sampler *s = p->release->places[0].sampler;
+    const dpi_sampler *s = p->release->texts.places[0].sampler;
     const bool stop = t == p->setup->stop_at;
     size_t i = (size_t)(7 * t + 3 * index + 1) % s->n_support;
     for (size_t k = 0; k < s->n_support && t == 0 && !stop; k++)
@@ -171,8 +171,8 @@ static size_t choose(const player *p, int32_t t, int32_t index) {
 }
 
 static int32_t give_token(player *p, void *buffer) {
-    const dpi_sampler *s = p->release->places[0].sampler;
-    const int32_t index = p->release->pass.texts[0]->index;
+    const dpi_sampler *s = p->release->texts.places[0].sampler;
+    const int32_t index = p->release->texts.round.texts[0]->index;
     uint64_t bits[DPI_DRAW_WORDS];
     path_text *x = index < DPI_PATH_TEXTS ? &p->trace->text[index] : NULL;
     const int32_t t = x ? x->n_seen : 0;
@@ -304,7 +304,7 @@ static dpi_status note_claim(player *p) {
 /* A text is drawn with what the claim says, and not with what a caller has asked for. Free are the
  * number of slots, which may be secret, the bits and the instruction set. */
 static void check_numbers(const player *p) {
-    const dpi_sampler *s = p->release->places[0].sampler;
+    const dpi_sampler *s = p->release->texts.places[0].sampler;
     const dpi_sampler_plan *plan = &s->plan, *told = &p->trace->plan;
     const dpi_sampler_options *o = &s->options, *c = &dpi_release_claim(p->release)->method;
     dpi_audit_hold(p->world->audit,

@@ -1,20 +1,20 @@
-/* charge.c - a release and its ledger: what it costs is on the disk before a record is read. */
+/* charge.c - the charge of a release: what it costs is in the ledger, on the disk, before a record
+ * is read. See books.h. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "dpinfer/memory.h"
-#include "pipeline/journal/journal.h"
 #include "pipeline/ledger/amount.h"
+#include "pipeline/release/books.h"
 #include "pipeline/release/payers.h"
-#include "pipeline/release/release.h"
 
 /* Only what holds can be counted. */
-static dpi_status check(const dpi_release *r, dpi_error *err) {
-    const char *warning = dpi_claim_warning(&r->claim);
-    if (!r->options.dataset)
+static dpi_status check(const dpi_books *b, dpi_error *err) {
+    const char *warning = dpi_claim_warning(&b->plan->claim);
+    if (!b->dataset)
         return dpi_fail(err, DPI_STATUS_ARG, "dataset: found none, needed with a ledger");
-    if (r->begun)
+    if (b->begun)
         return dpi_fail(err, DPI_STATUS_STATE, "the release has begun already");
     if (warning)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
@@ -29,25 +29,26 @@ static void describe(const dpi_claim *c, char *note, size_t size) {
 }
 
 /* A plan may have no records: then only the adjacency is known. */
-static dpi_status find_unit(const dpi_release *r, dpi_privacy_unit *unit, dpi_error *err) {
-    const dpi_sampler_options *o = &r->claim.method;
+static dpi_status find_unit(const dpi_plan *plan, dpi_privacy_unit *unit, dpi_error *err) {
+    const dpi_sampler_options *o = &plan->claim.method;
     dpi_privacy_unit_init(unit);
     unit->adjacency = o->adjacency;
-    return r->options.records ? dpi_records_privacy_unit(r->options.records, o->adjacency,
-                                                         o->max_per_unit, unit, err)
-                              : DPI_STATUS_OK;
+    return plan->options.records
+               ? dpi_records_privacy_unit(plan->options.records, o->adjacency, o->max_per_unit,
+                                          unit, err)
+               : DPI_STATUS_OK;
 }
 
-static void keep(dpi_release *r, const dpi_dataset_info *info, const dpi_charge *charge) {
-    dpi_payers_keep(&r->claim.ledger, info, charge);
-    r->charge = charge->id;
+static void keep(dpi_books *b, const dpi_dataset_info *info, const dpi_charge *charge) {
+    dpi_payers_keep(&b->claim.ledger, info, charge);
+    b->charge = charge->id;
 }
 
 /* ---- Units that pay each for itself ---------------------------------------------------------- */
 
 /* Which units are in the run. */
 typedef struct places {
-    const dpi_release *r;
+    const dpi_plan *plan;
     size_t most;      /* by position without labels: that batches have a slot for */
     size_t *n_before; /* [n_labels] units of the label so far; private memory */
 } places;
@@ -55,23 +56,24 @@ typedef struct places {
 /* Of each unit, in their order: by position whether a batch has a slot for it, with private labels
  * whether its label is one of the run; every unit has a group. */
 static bool is_in_run(places *p, size_t unit) {
-    const dpi_release *r = p->r;
-    if (r->labels.n == 0 || r->options.n_clusters > 0)
+    const dpi_plan *plan = p->plan;
+    if (plan->labels.n == 0 || plan->options.n_clusters > 0)
         return unit < p->most;
-    const int32_t label = dpi_labels_find(&r->labels, r->options.records, unit);
-    if (label < 0 || r->claim.labels == DPI_LABELS_PRIVATE)
+    const int32_t label = dpi_labels_find(&plan->labels, plan->options.records, unit);
+    if (label < 0 || plan->claim.labels == DPI_LABELS_PRIVATE)
         return label >= 0;
-    return p->n_before[label]++ / (size_t)r->claim.method.denominator <
-           (size_t)r->labels.n_texts[label];
+    return p->n_before[label]++ / (size_t)plan->claim.method.denominator <
+           (size_t)plan->labels.n_texts[label];
 }
 
 /* in [units] of the run. */
-static dpi_status find_places(const dpi_release *r, uint8_t **in, dpi_error *err) {
-    const size_t n_labels = (size_t)r->labels.n, n = dpi_records_unit_count(r->options.records);
-    places p = {.r = r,
-                .most = dpi_claim_is_assigned(&r->claim) || n_labels > 0
+static dpi_status find_places(const dpi_plan *plan, uint8_t **in, dpi_error *err) {
+    const size_t n_labels = (size_t)plan->labels.n;
+    const size_t n = dpi_records_unit_count(plan->options.records);
+    places p = {.plan = plan,
+                .most = dpi_claim_is_assigned(&plan->claim) || n_labels > 0
                             ? SIZE_MAX
-                            : (size_t)r->claim.n_texts * (size_t)r->claim.method.denominator,
+                            : (size_t)plan->claim.n_texts * (size_t)plan->claim.method.denominator,
                 .n_before = dpi_private_malloc((n_labels + 1) * sizeof *p.n_before)};
     *in = p.n_before ? dpi_private_malloc(n + 1) : NULL;
     for (size_t i = 0; i < n_labels && p.n_before; i++)
@@ -82,103 +84,101 @@ static dpi_status find_places(const dpi_release *r, uint8_t **in, dpi_error *err
     return *in ? DPI_STATUS_OK : dpi_no_memory(err, "the units of a charge");
 }
 
-/* Charges each unit for itself: which ones have paid, in r->pays. */
-static dpi_status charge_units(dpi_release *r, int64_t paid, dpi_charge_request *request,
-                               dpi_charge *charge, dpi_error *err) {
-    uint8_t *in, *pays;
-    dpi_payers p = {.records = r->options.records, .ledger = r->options.ledger,
-                    .dataset = r->options.dataset, .request = request, .paid = paid};
+/* Charges each unit for itself: *pays [units] says which ones have paid. */
+static dpi_status charge_units(const dpi_books *b, int64_t paid, dpi_charge_request *request,
+                               dpi_charge *charge, uint8_t **pays, dpi_error *err) {
+    uint8_t *in;
+    dpi_payers p = {.records = b->plan->options.records, .ledger = b->ledger,
+                    .dataset = b->dataset, .request = request, .paid = paid};
     DPI_TRY(dpi_payers_check(&p, err));
-    DPI_TRY(find_places(r, &in, err));
+    DPI_TRY(find_places(b->plan, &in, err));
     p.in = in;
-    const dpi_status status = dpi_payers_charge(&p, &pays, charge, err);
+    const dpi_status status = dpi_payers_charge(&p, pays, charge, err);
     dpi_private_free(in);
-    if (status != DPI_STATUS_OK)
-        return status;
-    dpi_private_free(r->pays);
-    r->pays = pays;
-    return DPI_STATUS_OK;
+    return status;
 }
-
-static dpi_status charge_run(dpi_release *r, int32_t scope, dpi_charge_request *request,
-                             dpi_charge *charge, dpi_error *err) {
-    return scope == DPI_SCOPE_UNIT
-               ? charge_units(r, 0, request, charge, err)
-               : dpi_ledger_reserve(r->options.ledger, r->options.dataset, request, charge, err);
-}
-
-bool dpi_release_unit_pays(const dpi_release *r, size_t unit) { return !r->pays || r->pays[unit]; }
 
 /* ---- The charge ------------------------------------------------------------------------------ */
 
-/* A job that goes on was charged when it was begun. r->charge stays 0: it is not given back. */
-static dpi_status continue_charge(dpi_release *r, dpi_error *err) {
-    dpi_dataset_info info;
-    dpi_charge charge;
-    DPI_TRY(dpi_release_find_charge(r, &charge, err));
-    if (!r->options.ledger)
-        return DPI_STATUS_OK;
-    dpi_dataset_info_init(&info);
-    DPI_TRY(dpi_ledger_info(r->options.ledger, r->options.dataset, &info, err));
-    keep(r, &info, &charge);
-    r->charge = 0;
-    if (info.scope != DPI_SCOPE_UNIT)
-        return DPI_STATUS_OK;
-    return charge_units(r, charge.id, NULL, NULL, err);
+void dpi_books_open(dpi_books *b, const dpi_plan *plan) {
+    *b = (dpi_books){.plan = plan, .claim = plan->claim, .ledger = plan->options.ledger,
+                     .dataset = plan->options.dataset};
 }
 
-dpi_status dpi_release_reserve(dpi_release *r, dpi_error *err) {
+/* A job that goes on was charged when it was begun. b->charge stays 0: it is not given back. */
+static dpi_status continue_charge(dpi_books *b, uint8_t **pays, dpi_error *err) {
+    dpi_dataset_info info;
+    dpi_charge charge;
+    DPI_TRY(dpi_books_find_charge(b, &charge, err));
+    if (!b->ledger)
+        return DPI_STATUS_OK;
+    dpi_dataset_info_init(&info);
+    DPI_TRY(dpi_ledger_info(b->ledger, b->dataset, &info, err));
+    keep(b, &info, &charge);
+    b->charge = 0;
+    return info.scope == DPI_SCOPE_UNIT ? charge_units(b, charge.id, NULL, NULL, pays, err)
+                                        : DPI_STATUS_OK;
+}
+
+static dpi_status charge_run(dpi_books *b, uint8_t **pays, dpi_error *err) {
+    const dpi_claim *c = &b->plan->claim;
     char note[DPI_CHARGE_NOTE_MAX + 1];
     dpi_charge_request request;
     dpi_dataset_info info;
     dpi_charge charge;
     dpi_cost cost;
-    if (r->options.journal && r->options.n_shards == 0)
-        DPI_TRY(dpi_release_own_ledger(r, dpi_journal_root(r->options.journal), err));
-    if (dpi_release_goes_on(r))
-        return continue_charge(r, err);
-    if (!r->options.ledger || r->charge > 0)
-        return DPI_STATUS_OK;
-    if (r->options.charged)
-        return DPI_STATUS_OK;
-    DPI_TRY(check(r, err));
-    DPI_TRY(dpi_claim_cost(&r->claim, &cost, err));
-    describe(&r->claim, note, sizeof note);
+    DPI_TRY(check(b, err));
+    DPI_TRY(dpi_claim_cost(c, &cost, err));
+    describe(c, note, sizeof note);
     dpi_charge_request_init(&request);
     dpi_dataset_info_init(&info);
     dpi_charge_init(&charge);
     request.cost = &cost;
-    request.method = dpi_method_get(r->claim.method.method)->name;
+    request.method = dpi_method_get(c->method.method)->name;
     request.note = note;
-    DPI_TRY(find_unit(r, &request.unit, err));
+    DPI_TRY(find_unit(b->plan, &request.unit, err));
     /* What is told of the dataset beside the charge never changes. */
-    DPI_TRY(dpi_ledger_info(r->options.ledger, r->options.dataset, &info, err));
-    DPI_TRY(charge_run(r, info.scope, &request, &charge, err));
-    keep(r, &info, &charge);
+    DPI_TRY(dpi_ledger_info(b->ledger, b->dataset, &info, err));
+    DPI_TRY(info.scope == DPI_SCOPE_UNIT
+                ? charge_units(b, 0, &request, &charge, pays, err)
+                : dpi_ledger_reserve(b->ledger, b->dataset, &request, &charge, err));
+    keep(b, &info, &charge);
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_release_preview(dpi_release *r, dpi_error *err) {
+dpi_status dpi_books_reserve(dpi_books *b, uint8_t **pays, dpi_error *err) {
+    const dpi_release_options *o = &b->plan->options;
+    *pays = NULL;
+    if (o->journal && o->n_shards == 0)
+        DPI_TRY(dpi_books_own_ledger(b, dpi_journal_root(o->journal), err));
+    if (dpi_books_goes_on(b))
+        return continue_charge(b, pays, err);
+    if (!b->ledger || b->charge > 0 || o->charged)
+        return DPI_STATUS_OK;
+    return charge_run(b, pays, err);
+}
+
+dpi_status dpi_books_preview(dpi_books *b, dpi_error *err) {
     dpi_privacy_unit unit;
     dpi_dataset_info info;
     dpi_charge charge;
     dpi_cost cost;
     double divergence;
-    if (!r->options.ledger || r->charge > 0)
+    if (!b->ledger || b->charge > 0)
         return DPI_STATUS_OK;
-    DPI_TRY(check(r, err));
+    DPI_TRY(check(b, err));
     dpi_dataset_info_init(&info);
     dpi_charge_init(&charge);
-    DPI_TRY(dpi_claim_cost(&r->claim, &cost, err));
-    DPI_TRY(dpi_ledger_info(r->options.ledger, r->options.dataset, &info, err));
+    DPI_TRY(dpi_claim_cost(&b->plan->claim, &cost, err));
+    DPI_TRY(dpi_ledger_info(b->ledger, b->dataset, &info, err));
     DPI_TRY(dpi_cost_renyi(&cost, info.order, &divergence, err));
     charge.amount = dpi_ledger_amount_up(divergence);
     charge.before = info.charged;
-    keep(r, &info, &charge);
-    DPI_TRY(find_unit(r, &unit, err));
+    keep(b, &info, &charge);
+    DPI_TRY(find_unit(b->plan, &unit, err));
     DPI_TRY(dpi_privacy_unit_join(&info.unit, &unit, info.name, err));
-    const dpi_payers payers = {.records = r->options.records, .dataset = r->options.dataset};
-    if (info.scope == DPI_SCOPE_UNIT && r->options.records)
+    const dpi_payers payers = {.records = b->plan->options.records, .dataset = b->dataset};
+    if (info.scope == DPI_SCOPE_UNIT && b->plan->options.records)
         DPI_TRY(dpi_payers_check(&payers, err));
     if (info.closed[0])
         return dpi_fail(err, DPI_STATUS_STATE, "the dataset '%s' is closed", info.name);
@@ -190,6 +190,4 @@ dpi_status dpi_release_preview(dpi_release *r, dpi_error *err) {
                     (double)info.budget / DPI_LEDGER_ONE);
 }
 
-void dpi_release_give_back(dpi_release *r) {
-    (void)dpi_payers_give_back(r->options.ledger, &r->charge);
-}
+void dpi_books_give_back(dpi_books *b) { (void)dpi_payers_give_back(b->ledger, &b->charge); }

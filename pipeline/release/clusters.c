@@ -10,32 +10,21 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "base/text.h"
 #include "dpinfer/memory.h"
 #include "pipeline/centroids.h"
-#include "pipeline/release/release.h"
-
-/* Public texts: so many a group, but of the rows that a run computes at most one in SHARE_OF_ROWS,
- * as far as MIN_PER_GROUP allows. */
-enum { PER_GROUP = 16, MIN_PER_GROUP = 4, SHARE_OF_ROWS = 8 };
+#include "pipeline/release/clusters.h"
 
 static const uint64_t SEED = 0x636c7573746572; /* any constant: the texts are public */
 
 struct dpi_groups {
+    const dpi_plan *plan;
+    float *points;            /* [cluster_texts, n_embd] of public texts, until dpi_groups_find */
+    int32_t n_points;         /* that have features */
     dpi_session *session;     /* one sequence; PRIVATE once a record was read */
     dpi_centroids *centroids; /* public; NULL: no public text has a feature: there is one group */
     float *features;          /* [n_embd] of a record; PRIVATE */
     size_t n_features;
 };
-
-int32_t dpi_release_cluster_texts(const dpi_claim *c) {
-    const int32_t per_unit = c->method.max_per_unit > 0 ? c->method.max_per_unit : 1;
-    const int64_t n_seq = (int64_t)c->method.denominator * per_unit + 1;
-    const int64_t n = c->n_texts * n_seq / SHARE_OF_ROWS;
-    const int64_t least = (int64_t)MIN_PER_GROUP * c->n_labels;
-    const int64_t most = (int64_t)PER_GROUP * c->n_labels;
-    return (int32_t)(n < least ? least : n < most ? n : most);
-}
 
 /* ---- Features -------------------------------------------------------------------------------- */
 
@@ -46,100 +35,23 @@ static dpi_status features_of(dpi_groups *g, const int32_t *tokens, size_t n_tok
     return dpi_session_features(g->session, 0, features, err);
 }
 
-static dpi_status open_session(const dpi_release *r, dpi_groups *g, dpi_error *err) {
-    dpi_session_options o = r->options.session;
+static dpi_status open_all(dpi_groups *g, dpi_error *err) {
+    dpi_session_options o = g->plan->options.session;
     o.n_seq = 1;
-    g->n_features = (size_t)r->info.n_embd;
+    g->n_features = (size_t)g->plan->info.n_embd;
     g->features = dpi_private_malloc(g->n_features * sizeof *g->features);
-    if (!g->features)
+    g->points = dpi_calloc((size_t)g->plan->claim.cluster_texts * g->n_features, sizeof *g->points);
+    if (!g->features || !g->points)
         return dpi_no_memory(err, "the groups of records");
-    return dpi_session_create(r->options.model, &o, &g->session, err);
+    return dpi_session_create(g->plan->options.model, &o, &g->session, err);
 }
 
-/* ---- Public texts ---------------------------------------------------------------------------- */
-
-/* The features of public texts, of which `n` have some. */
-typedef struct points {
-    float *at; /* [most, n_features] */
-    int32_t n;
-} points;
-
-static dpi_status add_point(const dpi_release *r, dpi_groups *g, const dpi_text *text, points *p,
-                            dpi_error *err) {
-    int32_t *tokens = NULL;
-    size_t n_tokens = 0;
-    if (text->failed)
-        return dpi_no_memory(err, "public texts");
-    DPI_TRY(dpi_prompts_encode(dpi_release_prompts(r, -1), text->data ? text->data : "",
-                               text->n_bytes, &tokens, &n_tokens, err));
-    if (!tokens) /* as a record without a text it has no group */
-        return DPI_STATUS_OK;
-    const dpi_status status =
-        features_of(g, tokens, n_tokens, p->at + (size_t)p->n * g->n_features, err);
-    p->n += status == DPI_STATUS_OK;
-    dpi_private_free(tokens);
-    return status;
-}
-
-static dpi_status read_texts(const dpi_release *r, dpi_groups *g, dpi_release *plain, points *p,
-                             dpi_error *err) {
-    dpi_text text = {0};
-    dpi_status status = DPI_STATUS_OK;
-    for (dpi_release_event e = {.type = DPI_EVENT_PROMPT};
-         status == DPI_STATUS_OK && e.type != DPI_EVENT_NONE;) {
-        status = dpi_release_is_cancelled(r)
-                     ? dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while public texts are drawn")
-                     : dpi_release_advance(plain, &e, err);
-        if (status == DPI_STATUS_OK && (e.type == DPI_EVENT_TOKEN || e.type == DPI_EVENT_END))
-            dpi_text_put(&text, e.text, e.n_bytes);
-        if (status == DPI_STATUS_OK && e.type == DPI_EVENT_END) {
-            status = add_point(r, g, &text, p, err);
-            text.n_bytes = 0;
-        }
-    }
-    free(text.data);
-    return status;
-}
-
-/* A release of its own, of public texts alone: it has no records. */
-static dpi_status draw_texts(const dpi_release *r, dpi_groups *g, points *p, dpi_error *err) {
-    dpi_release_options o;
-    dpi_release *plain;
-    dpi_release_options_init(&o);
-    o.model = r->options.model;
-    o.n_texts = r->claim.cluster_texts;
-    o.n_tokens = r->options.n_tokens;
-    o.top_k = r->claim.method.top_k;
-    o.session = r->options.session;
-    o.prompts = r->options.prompts;
-    o.seeded = 1;
-    o.seed = SEED;
-    o.method.method = DPI_METHOD_PLAIN;
-    o.method.tau = r->claim.method.tau;
-    DPI_TRY(dpi_release_open(&o, &plain, err));
-    const dpi_status status = read_texts(r, g, plain, p, err);
-    dpi_release_free(plain);
-    return status;
-}
-
-static dpi_status find_centroids(const dpi_release *r, dpi_groups *g, dpi_error *err) {
-    points p = {.at = dpi_calloc((size_t)r->claim.cluster_texts * g->n_features, sizeof *p.at)};
-    dpi_status status = p.at ? draw_texts(r, g, &p, err) : dpi_no_memory(err, "public texts");
-    const int32_t n = p.n < r->labels.n ? p.n : r->labels.n;
-    if (status == DPI_STATUS_OK && n > 0)
-        status = dpi_centroids_make(p.at, p.n, (int32_t)g->n_features, n, &g->centroids, err);
-    free(p.at);
-    return status;
-}
-
-dpi_status dpi_groups_find(const dpi_release *r, dpi_groups **groups, dpi_error *err) {
+dpi_status dpi_groups_open(const dpi_plan *plan, dpi_groups **groups, dpi_error *err) {
     dpi_groups *g = dpi_private_malloc(sizeof *g);
     if (!g)
         return dpi_no_memory(err, "the groups of records");
-    *g = (dpi_groups){0};
-    dpi_status status = open_session(r, g, err);
-    if (status == DPI_STATUS_OK)
-        status = find_centroids(r, g, err);
+    *g = (dpi_groups){.plan = plan};
+    const dpi_status status = open_all(g, err);
     if (status == DPI_STATUS_OK)
         *groups = g;
     else
@@ -150,10 +62,51 @@ dpi_status dpi_groups_find(const dpi_release *r, dpi_groups **groups, dpi_error 
 void dpi_groups_free(dpi_groups *g) {
     if (!g)
         return;
+    free(g->points);
     dpi_session_free(g->session);
     dpi_centroids_free(g->centroids);
     dpi_private_free(g->features);
     dpi_private_free(g);
+}
+
+/* ---- Public texts ---------------------------------------------------------------------------- */
+
+void dpi_groups_texts(const dpi_plan *plan, dpi_release_options *o) {
+    dpi_release_options_init(o);
+    o->model = plan->options.model;
+    o->n_texts = plan->claim.cluster_texts;
+    o->n_tokens = plan->options.n_tokens;
+    o->top_k = plan->claim.method.top_k;
+    o->session = plan->options.session;
+    o->prompts = plan->options.prompts;
+    o->seeded = 1;
+    o->seed = SEED;
+    o->method.method = DPI_METHOD_PLAIN;
+    o->method.tau = plan->claim.method.tau;
+}
+
+dpi_status dpi_groups_add(dpi_groups *g, const char *text, size_t n_bytes, dpi_error *err) {
+    int32_t *tokens = NULL;
+    size_t n_tokens = 0;
+    DPI_TRY(
+        dpi_prompts_encode(dpi_plan_prompts(g->plan, -1), text, n_bytes, &tokens, &n_tokens, err));
+    if (!tokens) /* as a record without a text it has no group */
+        return DPI_STATUS_OK;
+    float *point = g->points + (size_t)g->n_points * g->n_features;
+    const dpi_status status = features_of(g, tokens, n_tokens, point, err);
+    g->n_points += status == DPI_STATUS_OK;
+    dpi_private_free(tokens);
+    return status;
+}
+
+dpi_status dpi_groups_find(dpi_groups *g, dpi_error *err) {
+    const int32_t n = g->n_points < g->plan->labels.n ? g->n_points : g->plan->labels.n;
+    if (n > 0)
+        DPI_TRY(dpi_centroids_make(g->points, g->n_points, (int32_t)g->n_features, n, &g->centroids,
+                                   err));
+    free(g->points);
+    g->points = NULL;
+    return DPI_STATUS_OK;
 }
 
 /* ---- A record -------------------------------------------------------------------------------- */

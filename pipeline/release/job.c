@@ -1,5 +1,5 @@
-/* job.c - a release and its job: what the texts depend on is on the disk before a record is read,
- * what puts records into batches before the first token. A release that goes on is held to both. */
+/* job.c - the facts of a job: what the texts depend on is on the disk before a record is read, and
+ * a release that goes on is held to it and to the same records. See books.h. */
 #include <inttypes.h>
 #include <nettle/hmac.h>
 #include <stdio.h>
@@ -10,27 +10,11 @@
 #include "dp/methods/method.h"
 #include "dpinfer/journal.h"
 #include "dpinfer/memory.h"
+#include "pipeline/release/books.h"
 #include "pipeline/release/hash.h"
-#include "pipeline/release/release.h"
 #include "pipeline/release/report.h"
 
 enum { KEY_BYTES = DPI_JOURNAL_KEY_BYTES / 2 }; /* one half for batches, the other one for hashes */
-
-dpi_status dpi_release_check_job(const dpi_release_options *o, dpi_error *err) {
-    if (!o->journal)
-        return DPI_STATUS_OK;
-    if (!dpi_method_recalls(o->method.method))
-        return dpi_fail(
-            err, DPI_STATUS_UNSUPPORTED,
-            "a job with the method %s: its steps keep random numbers that are in no token, so "
-            "that a text could not go on from its tokens",
-            dpi_method_get(o->method.method)->name);
-    if (o->spread && o->spread->index > 0)
-        return dpi_fail(err, DPI_STATUS_ARG, "journal: allowed with part 0 of spread, which draws");
-    if (!o->model_path)
-        return dpi_fail(err, DPI_STATUS_ARG, "model_path: found none, needed with a journal");
-    return DPI_STATUS_OK;
-}
 
 /* ---- Facts ----------------------------------------------------------------------------------- */
 
@@ -51,9 +35,9 @@ static void hash_public(struct sha256_ctx *hash, const dpi_prompts *prompts) {
 
 /* Both prompts, the labels, and how a record is cut. With the room that the context leaves, which
  * is among the facts of the engine and the parameters, that is all that a prompt depends on. */
-static json_t *hash_prompts(const dpi_release *r) {
-    const dpi_prompt_options *o = &r->options.prompts;
-    const int32_t numbers[] = {r->prompts_info.chat, o->max_reference_tokens};
+static json_t *hash_prompts(const dpi_plan *plan) {
+    const dpi_prompt_options *o = &plan->options.prompts;
+    const int32_t numbers[] = {plan->prompts_info.chat, o->max_reference_tokens};
     uint8_t bytes[SHA256_DIGEST_SIZE];
     char hex[DPI_HASH_HEX + 1];
     struct sha256_ctx hash;
@@ -65,11 +49,11 @@ static json_t *hash_prompts(const dpi_release *r) {
         hash_text(&hash, o->description);
     hash_text(&hash, o->query);
     hash_text(&hash, o->system);
-    for (int32_t i = 0; i < r->n_prompts; i++)
-        hash_public(&hash, dpi_release_prompts(r, i));
-    for (int32_t i = 0; i < r->labels.n; i++) { /* what {label} stands for, and which texts */
-        const dpi_span *name = &r->labels.names.at[i];
-        const int32_t n_texts = r->claim.histogram > 0 ? 0 : r->labels.n_texts[i];
+    for (int32_t i = 0; i < plan->n_prompts; i++)
+        hash_public(&hash, dpi_plan_prompts(plan, i));
+    for (int32_t i = 0; i < plan->labels.n; i++) { /* what {label} stands for, and which texts */
+        const dpi_span *name = &plan->labels.names.at[i];
+        const int32_t n_texts = plan->claim.histogram > 0 ? 0 : plan->labels.n_texts[i];
         hash_text(&hash, (dpi_bytes){name->data, name->n_bytes});
         sha256_update(&hash, sizeof n_texts, (const uint8_t *)&n_texts);
     }
@@ -80,43 +64,43 @@ static json_t *hash_prompts(const dpi_release *r) {
 }
 
 /* Logits have the same bits with the same of these. */
-static json_t *describe_engine(const dpi_release *r) {
-    const dpi_session_options *s = &r->options.session;
+static json_t *describe_engine(const dpi_plan *plan) {
+    const dpi_session_options *s = &plan->options.session;
     return json_pack("{s:s, s:s, s:i, s:b, s:i, s:i}", "version", dpi_version(), "isa",
                      dpi_isa_name(s->isa == DPI_ISA_AUTO ? dpi_isa_best() : s->isa), "kv_type",
                      s->kv_type, "exact", s->exact, "prefill", s->prefill, "n_ctx", s->n_ctx);
 }
 
-static json_t *describe_parameters(const dpi_release *r) {
-    dpi_claim claim = r->claim;
+static json_t *describe_parameters(const dpi_plan *plan) {
+    dpi_claim claim = plan->claim;
     claim.ledger = (dpi_claim_ledger){0}; /* what was spent before is no parameter of a job */
     return dpi_report_parameters(&claim);
 }
 
 /* Which texts of the release are those of the job; null: all. */
-static json_t *describe_shard(const dpi_release *r) {
-    return r->options.n_shards > 0
-               ? json_pack("[i, i]", (int)r->options.shard, (int)r->options.n_shards)
+static json_t *describe_shard(const dpi_plan *plan) {
+    return plan->options.n_shards > 0
+               ? json_pack("[i, i]", (int)plan->options.shard, (int)plan->options.n_shards)
                : json_null();
 }
 
 /* What holds the job to its charge. A shard was paid for with all others. */
-static json_t *describe_charge(const dpi_release *r) {
-    const dpi_claim_ledger *l = &r->claim.ledger;
-    if (!l->dataset[0] || r->options.charged)
+static json_t *describe_charge(const dpi_books *b) {
+    const dpi_claim_ledger *l = &b->claim.ledger;
+    if (!l->dataset[0] || b->plan->options.charged)
         return json_null();
-    return json_pack("{s:s, s:I, s:I, s:I}", "dataset", l->dataset, "id", (json_int_t)r->charge,
+    return json_pack("{s:s, s:I, s:I, s:I}", "dataset", l->dataset, "id", (json_int_t)b->charge,
                      "amount", (json_int_t)l->charge, "before", (json_int_t)l->before);
 }
 
 /* What others follow from stands first, as a job that differs is told of the first difference: with
  * other prompts the pace that is found is another one. */
-static dpi_status describe(const dpi_release *r, json_t **facts, dpi_error *err) {
+static dpi_status describe(const dpi_plan *plan, json_t **facts, dpi_error *err) {
+    const dpi_model *model = plan->options.model;
     json_t *files, *adapter;
-    DPI_TRY(
-        dpi_hash_model(r->options.model_path, dpi_hash_count_files(r->options.model), &files, err));
-    if (dpi_model_adapter(r->options.model)) {
-        const dpi_status status = dpi_hash_one(dpi_model_adapter(r->options.model), &adapter, err);
+    DPI_TRY(dpi_hash_model(plan->options.model_path, dpi_hash_count_files(model), &files, err));
+    if (dpi_model_adapter(model)) {
+        const dpi_status status = dpi_hash_one(dpi_model_adapter(model), &adapter, err);
         if (status != DPI_STATUS_OK || json_array_append_new(files, adapter) != 0) {
             json_decref(files);
             return status != DPI_STATUS_OK ? status : dpi_no_memory(err, "the facts of a job");
@@ -124,13 +108,13 @@ static dpi_status describe(const dpi_release *r, json_t **facts, dpi_error *err)
     }
     /* A seed is no secret of the records; as a text, as JSON has no unsigned integers. */
     char seed[24] = "";
-    if (r->options.seeded)
-        snprintf(seed, sizeof seed, "%" PRIu64, r->options.seed);
+    if (plan->options.seeded)
+        snprintf(seed, sizeof seed, "%" PRIu64, plan->options.seed);
     *facts = json_pack("{s:o, s:o, s:o, s:o, s:i, s:s?, s:o, s:b}", "model", files, "engine",
-                       describe_engine(r), "prompts", hash_prompts(r), "parameters",
-                       describe_parameters(r), "reference", (int)r->options.reference, "seed",
-                       r->options.seeded ? seed : NULL, "shard", describe_shard(r), "keyed",
-                       r->options.key && dpi_claim_is_assigned(&r->claim));
+                       describe_engine(plan), "prompts", hash_prompts(plan), "parameters",
+                       describe_parameters(plan), "reference", (int)plan->options.reference, "seed",
+                       plan->options.seeded ? seed : NULL, "shard", describe_shard(plan), "keyed",
+                       plan->options.key && dpi_claim_is_assigned(&plan->claim));
     return *facts ? DPI_STATUS_OK : dpi_no_memory(err, "the facts of a job");
 }
 
@@ -171,28 +155,28 @@ static dpi_status compare(const json_t *before, const json_t *now, dpi_error *er
     return DPI_STATUS_OK;
 }
 
-static dpi_status parse_facts(const dpi_release *r, json_t **facts, dpi_error *err) {
+static dpi_status parse_facts(const dpi_books *b, json_t **facts, dpi_error *err) {
     json_error_t why;
-    *facts = json_loads(dpi_journal_facts(r->options.journal), 0, &why);
+    *facts = json_loads(dpi_journal_facts(b->plan->options.journal), 0, &why);
     return *facts ? DPI_STATUS_OK : dpi_no_memory(err, "the facts of a job");
 }
 
 /* The charge is the one that the job was begun with, and counts. */
-static dpi_status find_charge(const dpi_release *r, const json_t *facts, dpi_charge *charge,
+static dpi_status find_charge(const dpi_books *b, const json_t *facts, dpi_charge *charge,
                               dpi_error *err) {
     const json_t *c = json_object_get(facts, "charge");
     const char *dataset = json_string_value(json_object_get(c, "dataset"));
     const int64_t id = json_integer_value(json_object_get(c, "id"));
-    if (!r->options.ledger != !dataset)
+    if (!b->ledger != !dataset)
         return dpi_fail(err, DPI_STATUS_STATE, "the job cannot go on: it was begun %s a ledger",
                         dataset ? "with" : "without");
     if (!dataset)
         return DPI_STATUS_OK;
-    if (!r->options.dataset || strcmp(dataset, r->options.dataset) != 0)
+    if (!b->dataset || strcmp(dataset, b->dataset) != 0)
         return dpi_fail(err, DPI_STATUS_STATE,
                         "the job cannot go on: it was charged to another dataset");
     dpi_charge_init(charge);
-    DPI_TRY(dpi_ledger_charge_next(r->options.ledger, dataset, id - 1, charge, err));
+    DPI_TRY(dpi_ledger_charge_next(b->ledger, dataset, id - 1, charge, err));
     if (charge->id != id || !charge->counted ||
         charge->amount != json_integer_value(json_object_get(c, "amount")))
         return dpi_fail(
@@ -201,57 +185,47 @@ static dpi_status find_charge(const dpi_release *r, const json_t *facts, dpi_cha
     return DPI_STATUS_OK;
 }
 
-bool dpi_release_goes_on(const dpi_release *r) {
-    return r->options.journal && dpi_journal_facts(r->options.journal);
-}
-
-dpi_status dpi_release_find_charge(dpi_release *r, dpi_charge *charge, dpi_error *err) {
+dpi_status dpi_books_find_charge(const dpi_books *b, dpi_charge *charge, dpi_error *err) {
     json_t *facts;
-    DPI_TRY(parse_facts(r, &facts, err));
-    const dpi_status status = find_charge(r, facts, charge, err);
+    DPI_TRY(parse_facts(b, &facts, err));
+    const dpi_status status = find_charge(b, facts, charge, err);
     json_decref(facts);
     return status;
 }
 
-static dpi_status continue_job(dpi_release *r, const json_t *now, dpi_error *err) {
+static dpi_status continue_job(const dpi_books *b, const json_t *now, dpi_error *err) {
     json_t *before;
-    DPI_TRY(parse_facts(r, &before, err));
+    DPI_TRY(parse_facts(b, &before, err));
     const dpi_status status = compare(before, now, err);
     json_decref(before);
     return status;
 }
 
-static dpi_status begin_new(dpi_release *r, json_t *facts, dpi_error *err) {
+static dpi_status begin_new(const dpi_books *b, json_t *facts, dpi_error *err) {
     size_t n_bytes;
-    json_t *charge = describe_charge(r);
+    json_t *charge = describe_charge(b);
     if (!charge || json_object_set_new(facts, "charge", charge) != 0)
         return dpi_no_memory(err, "the facts of a job");
     char *text = dpi_json_text(facts, JSON_COMPACT | JSON_REAL_PRECISION(17), &n_bytes);
     if (!text)
         return dpi_no_memory(err, "the facts of a job");
-    const dpi_status status = dpi_journal_begin(r->options.journal, text, err);
+    const dpi_status status = dpi_journal_begin(b->plan->options.journal, text, err);
     free(text);
     return status;
 }
 
-dpi_status dpi_release_begin_job(dpi_release *r, dpi_error *err) {
+dpi_status dpi_books_begin_job(const dpi_books *b, dpi_error *err) {
     json_t *facts;
-    if (!r->options.journal)
+    if (!b->plan->options.journal)
         return DPI_STATUS_OK;
-    DPI_TRY(describe(r, &facts, err));
+    DPI_TRY(describe(b->plan, &facts, err));
     const dpi_status status =
-        dpi_release_goes_on(r) ? continue_job(r, facts, err) : begin_new(r, facts, err);
+        dpi_books_goes_on(b) ? continue_job(b, facts, err) : begin_new(b, facts, err);
     json_decref(facts);
     return status;
 }
 
-/* ---- Records and their batches --------------------------------------------------------------- */
-
-/* What a seed or the key of several processes says is the same each time. */
-const uint8_t *dpi_release_batch_key(const dpi_release *r) {
-    const dpi_release_options *o = &r->options;
-    return o->journal && !o->seeded && !o->key ? dpi_journal_key(o->journal) : NULL;
-}
+/* ---- Records --------------------------------------------------------------------------------- */
 
 /* NULL is told from no bytes. */
 static void hash_private(struct hmac_sha256_ctx *hash, const char *text, size_t n_bytes) {
@@ -278,16 +252,15 @@ static void hash_unit(struct hmac_sha256_ctx *hash, const dpi_records *records, 
 
 /* All records and units, under the job's key: what tells other records from these, and nothing
  * else. */
-static dpi_status hash_records(const dpi_release *r, uint8_t digest[SHA256_DIGEST_SIZE],
+static dpi_status hash_records(const dpi_books *b, uint8_t digest[SHA256_DIGEST_SIZE],
                                dpi_error *err) {
-    const dpi_records *records = r->options.records;
+    const dpi_records *records = b->plan->options.records;
     struct hmac_sha256_ctx hash;
-    hmac_sha256_set_key(&hash, KEY_BYTES, dpi_journal_key(r->options.journal) + KEY_BYTES);
+    hmac_sha256_set_key(&hash, KEY_BYTES, dpi_journal_key(b->plan->options.journal) + KEY_BYTES);
     for (size_t i = 0; i < dpi_records_count(records); i++) {
         char *text;
         size_t n_bytes;
-        if (dpi_release_is_cancelled(r))
-            return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while records are read");
+        DPI_TRY(dpi_plan_check_cancelled(b->plan, "records are read", err));
         DPI_TRY(dpi_records_read(records, i, &text, &n_bytes, err));
         hash_private(&hash, text, n_bytes);
         dpi_private_free(text);
@@ -299,14 +272,14 @@ static dpi_status hash_records(const dpi_release *r, uint8_t digest[SHA256_DIGES
 }
 
 /* Data under a name: those that the job keeps, or these from now on. *same: they are the same. */
-static dpi_status keep_or_compare(dpi_release *r, const char *name, const void *data,
+static dpi_status keep_or_compare(const dpi_books *b, const char *name, const void *data,
                                   size_t n_bytes, bool *same, dpi_error *err) {
     void *kept;
     size_t n_kept;
     *same = true;
-    DPI_TRY(dpi_journal_kept(r->options.journal, name, &kept, &n_kept, err));
+    DPI_TRY(dpi_journal_kept(b->plan->options.journal, name, &kept, &n_kept, err));
     if (!kept)
-        return dpi_journal_keep(r->options.journal, name, data, n_bytes, err);
+        return dpi_journal_keep(b->plan->options.journal, name, data, n_bytes, err);
     *same = n_kept == n_bytes && memcmp(kept, data, n_bytes) == 0;
     dpi_private_free(kept);
     return DPI_STATUS_OK;
@@ -314,36 +287,14 @@ static dpi_status keep_or_compare(dpi_release *r, const char *name, const void *
 
 /* A record that has moved would be in a second batch, and one that has changed in the middle of a
  * text would be two. */
-dpi_status dpi_release_check_records(dpi_release *r, dpi_error *err) {
+dpi_status dpi_books_check_records(const dpi_books *b, dpi_error *err) {
     uint8_t digest[SHA256_DIGEST_SIZE];
     bool same;
-    if (!r->options.journal || !r->options.records)
+    if (!b->plan->options.journal || !b->plan->options.records)
         return DPI_STATUS_OK;
-    DPI_TRY(hash_records(r, digest, err));
-    DPI_TRY(keep_or_compare(r, "records", digest, sizeof digest, &same, err));
+    DPI_TRY(hash_records(b, digest, err));
+    DPI_TRY(keep_or_compare(b, "records", digest, sizeof digest, &same, err));
     return same ? DPI_STATUS_OK
                 : dpi_fail(err, DPI_STATUS_STATE,
                            "the job cannot go on: the records are not those that it began with");
-}
-
-dpi_status dpi_release_keep_list(dpi_release *r, const char *name, const int32_t *list, size_t n,
-                                 dpi_error *err) {
-    return r->options.journal
-               ? dpi_journal_keep(r->options.journal, name, list, n * sizeof *list, err)
-               : DPI_STATUS_OK;
-}
-
-dpi_status dpi_release_kept_list(const dpi_release *r, const char *name, size_t n, int32_t **list,
-                                 dpi_error *err) {
-    void *kept = NULL;
-    size_t n_bytes = 0;
-    if (r->options.journal)
-        DPI_TRY(dpi_journal_kept(r->options.journal, name, &kept, &n_bytes, err));
-    *list = kept;
-    if (!kept || n_bytes == n * sizeof **list)
-        return DPI_STATUS_OK;
-    dpi_private_free(kept);
-    *list = NULL;
-    return dpi_fail(err, DPI_STATUS_FORMAT, "the job's file '%s' is not that of these records",
-                    name);
 }

@@ -1,4 +1,4 @@
-/* keyed.c - random bits that several processes share, see release.h.
+/* keyed.c - random bits that several processes share, see keyed.h.
  *
  * HMAC-SHA-256 of a label and of the number of the block, under a key that is drawn for one
  * release. To whoever does not have the key they are as good as drawn (dp/PRIVACY.md section
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "pipeline/release/release.h"
+#include "pipeline/release/keyed.h"
 
 static const char label[] = "dpinfer: batches of a release";
 
@@ -24,7 +24,7 @@ static void make_block(const uint8_t *key, uint64_t n, uint8_t block[SHA256_DIGE
 }
 
 /* Each call begins with a block of its own. */
-int32_t dpi_release_keyed_random(void *user, void *bytes, size_t n_bytes) {
+int32_t dpi_keyed_random(void *user, void *bytes, size_t n_bytes) {
     dpi_keyed_bits *bits = user;
     uint8_t block[SHA256_DIGEST_SIZE], *to = bytes;
     while (n_bytes > 0) {

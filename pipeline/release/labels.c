@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "dpinfer/memory.h"
-#include "pipeline/release/units.h"
+#include "pipeline/records/units.h"
 
 void dpi_labels_free(dpi_label_list *l) {
     dpi_spans_free(&l->names, true);

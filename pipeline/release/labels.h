@@ -15,7 +15,7 @@
 
 #include "dpinfer/release.h"
 #include "pipeline/partition.h"
-#include "pipeline/release/csv.h"
+#include "pipeline/records/csv.h"
 
 typedef struct dpi_label_list {
     int32_t n;        /* 0: there are no labels */

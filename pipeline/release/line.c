@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "dpinfer/release.h"
 #include "pipeline/claim.h"
 #include "pipeline/journal/json_text.h"
-#include "pipeline/release/release.h"
 
 /* NULL: no memory. Members are in the order in which the command `run` writes them. */
 static json_t *describe(const dpi_release *r, int32_t index, const char *text, size_t n_bytes,
@@ -14,9 +14,9 @@ static json_t *describe(const dpi_release *r, int32_t index, const char *text, s
     const char *label;
     size_t n_label;
     char warning[160];
-    const bool is_private = dpi_claim_is_private(&r->claim);
+    const bool is_private = dpi_claim_is_private(dpi_release_claim(r));
     dpi_release_label(r, index, &label, &n_label);
-    dpi_claim_label(&r->claim, warning, sizeof warning);
+    dpi_claim_label(dpi_release_claim(r), warning, sizeof warning);
     json_t *line = json_pack("{s:i}", "index", (int)index);
     const bool ok =
         (!label ||

@@ -9,8 +9,9 @@
 #include <time.h>
 
 #include "base/status.h"
+#include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
-#include "pipeline/release/release.h"
+#include "pipeline/release/plan.h"
 
 enum {
     FIRST_TOKENS = 16, /* of the prompt that warms up, and tells how long a longer one may be */
@@ -27,7 +28,7 @@ static double now(void) {
 /* ---- Measuring ------------------------------------------------------------------------------- */
 
 typedef struct measure {
-    const dpi_release *r;
+    const dpi_plan *plan;
     dpi_session *session;
     dpi_sampler *sampler;
     int32_t n_unit;           /* records of a unit, at most M; 1 without units */
@@ -39,14 +40,10 @@ typedef struct measure {
     bool partial;             /* references' logits are computed for the candidates alone */
 } measure;
 
-/* Records that a unit may have. */
-static int32_t most_of_unit(const dpi_release *r) {
-    return r->claim.method.max_per_unit > 0 ? r->claim.method.max_per_unit : 1;
-}
-
 /* Rows of a step of one text where each unit has n_unit records. */
-static int32_t count_rows(const dpi_release *r, int32_t n_unit) {
-    return (r->options.session.n_seq - 1) / most_of_unit(r) * n_unit + 1;
+static int32_t count_rows(const dpi_plan *plan, int32_t n_unit) {
+    const int32_t most = dpi_sampler_per_unit(&plan->claim.method);
+    return (plan->options.session.n_seq - 1) / most * n_unit + 1;
 }
 
 static void free_measure(measure *m) {
@@ -59,14 +56,12 @@ static void free_measure(measure *m) {
 }
 
 static dpi_status make_sampler(measure *m, dpi_error *err) {
-    const dpi_release *r = m->r;
-    const dpi_sampler_plan *plan = r->sampler ? dpi_sampler_plan_get(r->sampler) : &r->claim.plan;
-    return dpi_sampler_create_planned(&r->claim.method, plan, &m->sampler, err);
+    return dpi_sampler_create_planned(&m->plan->claim.method, &m->plan->sampler, &m->sampler, err);
 }
 
 /* The tokens of the public prompt, over and over. */
 static dpi_status make_prompt(measure *m, int32_t n, dpi_error *err) {
-    const dpi_prompts *prompts = dpi_release_prompts(m->r, -1);
+    const dpi_prompts *prompts = dpi_plan_prompts(m->plan, -1);
     const int32_t *from = dpi_prompts_public(prompts);
     dpi_prompts_info info;
     dpi_prompts_info_init(&info);
@@ -81,19 +76,19 @@ static dpi_status make_prompt(measure *m, int32_t n, dpi_error *err) {
 }
 
 static dpi_status make_measure(measure *m, int32_t n_prompt, dpi_error *err) {
-    const dpi_release *r = m->r;
-    dpi_session_options o = r->options.session;
+    const dpi_plan *plan = m->plan;
+    dpi_session_options o = plan->options.session;
     o.cancel = NULL;
-    m->n_seq = count_rows(r, m->n_unit);
-    m->n_all = o.n_seq = m->n_seq * r->options.n_parallel;
+    m->n_seq = count_rows(plan, m->n_unit);
+    m->n_all = o.n_seq = m->n_seq * plan->options.n_parallel;
     m->seqs = calloc((size_t)m->n_all, sizeof *m->seqs);
     m->tokens = calloc((size_t)m->n_all, sizeof *m->tokens);
-    m->logits = calloc((size_t)r->options.session.n_seq, sizeof *m->logits);
+    m->logits = calloc((size_t)plan->options.session.n_seq, sizeof *m->logits);
     if (!m->seqs || !m->tokens || !m->logits)
         return dpi_no_memory(err, "the plan");
     DPI_TRY(make_prompt(m, n_prompt, err));
     DPI_TRY(make_sampler(m, err));
-    return dpi_session_create(r->options.model, &o, &m->session, err);
+    return dpi_session_create(plan->options.model, &o, &m->session, err);
 }
 
 /* Seconds that the next n tokens of the prompt take. */
@@ -123,8 +118,9 @@ static dpi_status draw(measure *m, int32_t first_seq, int32_t first_row, bool pa
     if (partial)
         DPI_TRY(dpi_session_logits_at(m->session, first_row, m->n_seq - 1, ids, n_ids, err));
     m->partial = ids != NULL && m->n_seq > 1;
+    const int32_t most = dpi_sampler_per_unit(&m->plan->claim.method);
     for (int32_t i = 0; i < m->n_seq - 1; i++)
-        m->logits[i / m->n_unit * most_of_unit(m->r) + i % m->n_unit] =
+        m->logits[i / m->n_unit * most + i % m->n_unit] =
             dpi_session_logits(m->session, first_seq + 1 + i);
     return dpi_sampler_step(m->sampler, public_logits, m->logits, &token, err);
 }
@@ -173,13 +169,13 @@ typedef struct rates {
 } rates;
 
 /* A step's positions cost at least what reading them from memory costs. */
-static dpi_status least_position(const dpi_release *r, double bytes_per_second, double *seconds,
+static dpi_status least_position(const dpi_plan *plan, double bytes_per_second, double *seconds,
                                  dpi_error *err) {
-    dpi_session_options o = r->options.session;
+    dpi_session_options o = plan->options.session;
     uint64_t none, all;
     o.n_seq = 1;
-    DPI_TRY(dpi_session_memory(r->options.model, &o, 0, 0, &none, err));
-    DPI_TRY(dpi_session_memory(r->options.model, &o, o.n_ctx, 0, &all, err));
+    DPI_TRY(dpi_session_memory(plan->options.model, &o, 0, 0, &none, err));
+    DPI_TRY(dpi_session_memory(plan->options.model, &o, o.n_ctx, 0, &all, err));
     *seconds = bytes_per_second > 0 ? (double)(all - none) / o.n_ctx / bytes_per_second : 0;
     return DPI_STATUS_OK;
 }
@@ -187,7 +183,7 @@ static dpi_status least_position(const dpi_release *r, double bytes_per_second, 
 /* Steps of all texts and of one, behind a short prompt. */
 static dpi_status measure_steps(measure *m, int32_t n_first, rates *t, double *prompt,
                                 dpi_error *err) {
-    const int32_t n_parallel = m->r->options.n_parallel;
+    const int32_t n_parallel = m->plan->options.n_parallel;
     const int32_t left = dpi_session_n_ctx(m->session) - n_first, n_most = left / 2 - 1;
     const int32_t most = n_most < STEPS_MOST ? n_most : STEPS_MOST;
     DPI_TRY(time_prompt(m, n_first, prompt, err));
@@ -218,8 +214,8 @@ static dpi_status measure_prompt(measure *m, int32_t n_first, int32_t n_wanted, 
         DPI_TRY(time_prompt(m, n_more, &second, err));
     DPI_TRY(share(m, m->n_held, err));
     const int32_t room = left - m->n_held - 1;
-    DPI_TRY(time_steps(m, m->r->options.n_parallel, room < STEPS_MOST ? room : STEPS_MOST, &steps,
-                       err));
+    DPI_TRY(time_steps(m, m->plan->options.n_parallel, room < STEPS_MOST ? room : STEPS_MOST,
+                       &steps, err));
     const double slope = (steps - t->all) / ((double)m->n_all * (m->n_held - n_first + 1));
     t->position = slope > t->position ? slope : t->position;
     t->pair = n_more > 0 ? 2 * (second / n_more - first / n) / (n + n_more) : t->position;
@@ -231,12 +227,12 @@ static dpi_status measure_prompt(measure *m, int32_t n_first, int32_t n_wanted, 
 
 static dpi_status measure_rates(measure *m, int32_t n_wanted, double bytes_per_second, rates *t,
                                 dpi_error *err) {
-    const int32_t n_ctx = m->r->options.session.n_ctx;
+    const int32_t n_ctx = m->plan->options.session.n_ctx;
     const int32_t n_first = n_ctx - 4 < FIRST_TOKENS ? n_ctx - 4 : FIRST_TOKENS;
     double guess;
     n_wanted = n_wanted < n_ctx - 4 ? n_wanted : n_ctx - 4;
     n_wanted = n_wanted > n_first ? n_wanted : n_first;
-    DPI_TRY(least_position(m->r, bytes_per_second, &t->position, err));
+    DPI_TRY(least_position(m->plan, bytes_per_second, &t->position, err));
     DPI_TRY(make_measure(m, n_wanted, err));
     DPI_TRY(measure_steps(m, n_first, t, &guess, err));
     return measure_prompt(m, n_first, n_wanted, guess, t, err);
@@ -250,7 +246,7 @@ typedef struct pass_text {
 } pass_text;
 
 typedef struct passes {
-    const dpi_release *r;
+    const dpi_plan *plan;
     const rates *t;
     int32_t n_prompt, n_seq; /* tokens of a private prompt; rows of a text */
     double reading, drawing;
@@ -263,15 +259,15 @@ static double prompt_seconds(const rates *t, double begin, double end) {
 
 /* The first one is public; references but the first have the beginning of that one. */
 static double read_one(const passes *p, int32_t slot) {
-    const dpi_prompts_info *info = &p->r->prompts_info;
-    const bool is_public = slot == 0 && !(p->r->claim.method.method == DPI_METHOD_PLAIN &&
-                                          p->r->claim.record_in_prompt);
+    const dpi_prompts_info *info = &p->plan->prompts_info;
+    const bool is_public =
+        slot == 0 && !(dpi_plan_is_plain(p->plan) && p->plan->claim.record_in_prompt);
     return is_public ? prompt_seconds(p->t, 0, info->n_public)
                      : prompt_seconds(p->t, slot > 1 ? info->n_prefix : 0, p->n_prompt);
 }
 
 static double step_seconds(const passes *p, int32_t n_texts, double n_tokens) {
-    const dpi_release_options *o = &p->r->options;
+    const dpi_release_options *o = &p->plan->options;
     const double more = o->n_parallel > 1 ? (p->t->all - p->t->one) / (o->n_parallel - 1) : 0;
     const double positions =
         p->n_prompt * (double)n_texts + n_tokens - (double)n_texts * FIRST_TOKENS;
@@ -283,12 +279,12 @@ static double step_seconds(const passes *p, int32_t n_texts, double n_tokens) {
 
 /* One pass over the places, of which a text that is new may begin in one; false: all is over. */
 static bool pass(passes *p, pass_text *places, int32_t *n_left) {
-    const int32_t n_seq = p->n_seq, n_tokens = p->r->claim.method.n_tokens;
+    const int32_t n_seq = p->n_seq, n_tokens = p->plan->claim.method.n_tokens;
     pass_text *reading = NULL, *unused = NULL;
     bool alive = false;
     int32_t n_steps = 0;
     double n_drawn = 0;
-    for (int32_t i = 0; i < p->r->options.n_parallel; i++) {
+    for (int32_t i = 0; i < p->plan->options.n_parallel; i++) {
         pass_text *x = &places[i];
         alive = alive || x->begun;
         if (!x->begun) {
@@ -313,14 +309,14 @@ static bool pass(passes *p, pass_text *places, int32_t *n_left) {
 
 static void run_passes(passes *p, pass_text *places, int32_t n_texts) {
     p->reading = p->drawing = 0;
-    memset(places, 0, (size_t)p->r->options.n_parallel * sizeof *places);
+    memset(places, 0, (size_t)p->plan->options.n_parallel * sizeof *places);
     for (int32_t left = n_texts; pass(p, places, &left);)
         ;
 }
 
 /* Many texts go on as the first ones do. */
 static void run_texts(passes *p, pass_text *places) {
-    const int32_t n = p->r->claim.n_texts, n_parallel = p->r->options.n_parallel;
+    const int32_t n = p->plan->claim.n_texts, n_parallel = p->plan->options.n_parallel;
     const int64_t few = 2 * (int64_t)n_parallel, many = 2 * few;
     if (n <= many) {
         run_passes(p, places, n);
@@ -334,36 +330,39 @@ static void run_texts(passes *p, pass_text *places) {
     p->drawing += more * (p->drawing - drawing);
 }
 
-static dpi_status add_seconds(const dpi_release *r, const rates *t, dpi_release_plan *plan,
+static dpi_status add_seconds(const dpi_plan *plan, const rates *t, dpi_release_plan *needs,
                               dpi_error *err) {
-    pass_text *places = calloc((size_t)r->options.n_parallel, sizeof *places);
+    pass_text *places = calloc((size_t)plan->options.n_parallel, sizeof *places);
     if (!places)
         return dpi_no_memory(err, "the plan");
-    passes p = {.r = r, .t = t, .n_prompt = plan->n_prompt_most, .n_seq = r->options.session.n_seq};
-    const double usual = count_rows(r, plan->n_unit_usual);
+    passes p = {.plan = plan,
+                .t = t,
+                .n_prompt = needs->n_prompt_most,
+                .n_seq = plan->options.session.n_seq};
+    const double usual = count_rows(plan, needs->n_unit_usual);
     run_texts(&p, places);
     /* Steps of more rows than were measured take longer in proportion, at most. */
-    plan->seconds_most = p.reading + p.drawing * p.n_seq / usual;
-    p.n_prompt = plan->n_prompt_usual;
-    p.n_seq = count_rows(r, plan->n_unit_usual);
+    needs->seconds_most = p.reading + p.drawing * p.n_seq / usual;
+    p.n_prompt = needs->n_prompt_usual;
+    p.n_seq = count_rows(plan, needs->n_unit_usual);
     run_texts(&p, places);
-    plan->seconds_reading = p.reading;
-    plan->seconds = p.reading + p.drawing;
+    needs->seconds_reading = p.reading;
+    needs->seconds = p.reading + p.drawing;
     free(places);
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_release_measure(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
-    measure m = {.r = r, .n_unit = plan->n_unit_usual};
+dpi_status dpi_plan_measure(const dpi_plan *plan, dpi_release_plan *needs, dpi_error *err) {
+    measure m = {.plan = plan, .n_unit = needs->n_unit_usual};
     rates t = {0};
     dpi_status status =
-        measure_rates(&m, plan->n_prompt_usual, plan->read_bytes_per_second, &t, err);
+        measure_rates(&m, needs->n_prompt_usual, needs->read_bytes_per_second, &t, err);
     free_measure(&m);
     if (status != DPI_STATUS_OK)
         return status;
-    plan->prompt_tokens_per_second =
-        plan->n_prompt_usual / prompt_seconds(&t, 0, plan->n_prompt_usual);
-    plan->step_seconds = t.all;
-    plan->rows_usual = count_rows(r, plan->n_unit_usual) * r->options.n_parallel;
-    return add_seconds(r, &t, plan, err);
+    needs->prompt_tokens_per_second =
+        needs->n_prompt_usual / prompt_seconds(&t, 0, needs->n_prompt_usual);
+    needs->step_seconds = t.all;
+    needs->rows_usual = count_rows(plan, needs->n_unit_usual) * plan->options.n_parallel;
+    return add_seconds(plan, &t, needs, err);
 }

@@ -1,6 +1,7 @@
 /* own_ledger.c - the ledger of a job that was given none: a file in its folder with one dataset,
  * which this job fits and no other run beside it. It is made and charged before a record is read,
- * so that what the job has spent stands on the disk in the same form as everywhere else. */
+ * so that what the job has spent stands on the disk in the same form as everywhere else. See
+ * books.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,8 @@
 
 #include "base/format.h"
 #include "base/status.h"
-#include "pipeline/journal/journal.h"
 #include "pipeline/ledger/amount.h"
-#include "pipeline/release/release.h"
+#include "pipeline/release/books.h"
 
 #define FILE_NAME "ledger"
 
@@ -48,10 +48,10 @@ static double find_epsilon(const dpi_cost *cost, double delta) {
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
-static dpi_status name_file(dpi_release *r, const char *folder, dpi_error *err) {
-    free(r->own_path);
-    if (asprintf(&r->own_path, "%s/" FILE_NAME, folder) < 0) {
-        r->own_path = NULL;
+static dpi_status name_file(dpi_books *b, const char *folder, dpi_error *err) {
+    free(b->own_path);
+    if (asprintf(&b->own_path, "%s/" FILE_NAME, folder) < 0) {
+        b->own_path = NULL;
         return dpi_no_memory(err, "the ledger of a job");
     }
     return DPI_STATUS_OK;
@@ -68,51 +68,53 @@ static bool remove_files(const char *path) {
     return ok;
 }
 
-static dpi_status open_file(dpi_release *r, bool create, dpi_error *err) {
+static dpi_status open_file(dpi_books *b, bool create, dpi_error *err) {
     dpi_ledger_options options;
     dpi_ledger_options_init(&options);
     options.create = create;
-    DPI_TRY(dpi_ledger_open(r->own_path, &options, &r->own_ledger, err));
-    r->options.ledger = r->own_ledger;
-    r->options.dataset = DPI_DATASET_OF_JOB;
+    DPI_TRY(dpi_ledger_open(b->own_path, &options, &b->ledger, err));
+    b->owns_ledger = true;
+    b->dataset = DPI_DATASET_OF_JOB;
     return DPI_STATUS_OK;
 }
 
 /* A file that is there is that of a process that was stopped before the job began. It has read no
  * record, so that its charge has paid for nothing. */
-static dpi_status make_file(dpi_release *r, double epsilon, dpi_error *err) {
+static dpi_status make_file(dpi_books *b, double epsilon, dpi_error *err) {
     dpi_dataset_options dataset;
     dpi_dataset_options_init(&dataset);
     dataset.name = DPI_DATASET_OF_JOB;
     dataset.epsilon = epsilon;
-    dataset.delta = r->claim.method.delta;
-    if (!remove_files(r->own_path))
-        return dpi_fail(err, DPI_STATUS_IO, "cannot remove %s: %s", r->own_path, dpi_reason(errno));
-    DPI_TRY(open_file(r, true, err));
-    return dpi_ledger_add(r->own_ledger, &dataset, err);
+    dataset.delta = b->plan->claim.method.delta;
+    if (!remove_files(b->own_path))
+        return dpi_fail(err, DPI_STATUS_IO, "cannot remove %s: %s", b->own_path, dpi_reason(errno));
+    DPI_TRY(open_file(b, true, err));
+    return dpi_ledger_add(b->ledger, &dataset, err);
 }
 
-dpi_status dpi_release_own_ledger(dpi_release *r, const char *folder, dpi_error *err) {
+dpi_status dpi_books_own_ledger(dpi_books *b, const char *folder, dpi_error *err) {
     dpi_cost cost;
-    if (r->options.ledger || r->options.charged)
+    if (b->ledger || b->plan->options.charged)
         return DPI_STATUS_OK;
-    DPI_TRY(name_file(r, folder, err));
-    if (dpi_release_goes_on(r)) /* a job that has begun without one goes on without one */
-        return access(r->own_path, F_OK) == 0 ? open_file(r, false, err) : DPI_STATUS_OK;
-    if (dpi_claim_warning(&r->claim) || dpi_claim_cost(&r->claim, &cost, NULL) != DPI_STATUS_OK)
+    DPI_TRY(name_file(b, folder, err));
+    if (dpi_books_goes_on(b)) /* a job that has begun without one goes on without one */
+        return access(b->own_path, F_OK) == 0 ? open_file(b, false, err) : DPI_STATUS_OK;
+    const dpi_claim *c = &b->plan->claim;
+    if (dpi_claim_warning(c) || dpi_claim_cost(c, &cost, NULL) != DPI_STATUS_OK)
         return DPI_STATUS_OK;
-    const double epsilon = find_epsilon(&cost, r->claim.method.delta);
-    return epsilon > 0 ? make_file(r, epsilon, err) : DPI_STATUS_OK;
+    const double epsilon = find_epsilon(&cost, c->method.delta);
+    return epsilon > 0 ? make_file(b, epsilon, err) : DPI_STATUS_OK;
 }
 
-void dpi_release_end_ledger(dpi_release *r, bool keep) {
-    if (r->own_ledger) {
-        dpi_ledger_close(r->own_ledger);
-        r->own_ledger = r->options.ledger = NULL;
-        r->charge = 0;
+void dpi_books_end_ledger(dpi_books *b, bool keep) {
+    if (b->owns_ledger) {
+        dpi_ledger_close(b->ledger);
+        b->ledger = NULL;
+        b->owns_ledger = false;
+        b->charge = 0;
         if (!keep)
-            remove_files(r->own_path);
+            remove_files(b->own_path);
     }
-    free(r->own_path);
-    r->own_path = NULL;
+    free(b->own_path);
+    b->own_path = NULL;
 }

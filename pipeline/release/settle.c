@@ -1,4 +1,5 @@
-/* settle.c - from the options of a release to its claim: every number, before a record is read. */
+/* settle.c - makes the plan of a release: from its options every number, before a record is read.
+ * See plan.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <math.h>
@@ -12,8 +13,8 @@
 #include "dp/methods/method.h"
 #include "engine/adapter.h"
 #include "pipeline/claim.h"
-#include "pipeline/release/records.h"
-#include "pipeline/release/release.h"
+#include "pipeline/records/records.h"
+#include "pipeline/release/plan.h"
 
 enum {
     DEFAULT_CTX_MOST = 4096, /* KV caches grow with the context: larger ones on request */
@@ -22,6 +23,10 @@ enum {
     /* Sequences in a step for each thread, beyond which more of them bring little
      * (bench/results/texts_side_by_side.csv). */
     DEFAULT_ROWS = 8,
+    SEQUENCES_MOST = 4097, /* of several texts at a time */
+    /* Public texts that centroids are found from, for a group. */
+    PER_GROUP = 16,
+    LEAST_PER_GROUP = 4,
 };
 
 void dpi_release_options_init(dpi_release_options *o) {
@@ -108,6 +113,15 @@ static dpi_status refuse_shortfall(int64_t n, int64_t batch, int64_t n_texts, in
                     smaller);
 }
 
+/* Public texts that centroids are found from: a share of the run, as far as each group has enough
+ * of them. */
+static int32_t count_cluster_texts(const dpi_claim *c) {
+    const int64_t n = dpi_plan_public_texts(c);
+    const int64_t least = (int64_t)LEAST_PER_GROUP * c->n_labels;
+    const int64_t most = (int64_t)PER_GROUP * c->n_labels;
+    return (int32_t)(n < least ? least : n < most ? n : most);
+}
+
 /* B and the number of texts. Where records are assigned both must be given: what follows from the
  * records is secret. */
 static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c,
@@ -142,7 +156,7 @@ static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c,
     if (o->n_clusters > n_texts)
         return dpi_fail(err, DPI_STATUS_ARG, "n_clusters: found %d, allowed 2..%lld, the texts",
                         o->n_clusters, (long long)n_texts);
-    c->cluster_texts = o->n_clusters > 0 ? dpi_release_cluster_texts(c) : 0;
+    c->cluster_texts = o->n_clusters > 0 ? count_cluster_texts(c) : 0;
     c->n_records = assigned ? 0 : n;
     return dpi_claim_check(c, err);
 }
@@ -284,6 +298,23 @@ static dpi_status check_spread(const dpi_release_options *o, const dpi_claim *c,
     return dpi_check_range("spread.index", o->spread->index, 0, o->spread->count - 1, err);
 }
 
+/* Whether a release with these options can be a job. */
+static dpi_status check_job(const dpi_release_options *o, dpi_error *err) {
+    if (!o->journal)
+        return DPI_STATUS_OK;
+    if (!dpi_method_recalls(o->method.method))
+        return dpi_fail(
+            err, DPI_STATUS_UNSUPPORTED,
+            "a job with the method %s: its steps keep random numbers that are in no token, so "
+            "that a text could not go on from its tokens",
+            dpi_method_get(o->method.method)->name);
+    if (o->spread && o->spread->index > 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "journal: allowed with part 0 of spread, which draws");
+    if (!o->model_path)
+        return dpi_fail(err, DPI_STATUS_ARG, "model_path: found none, needed with a journal");
+    return DPI_STATUS_OK;
+}
+
 /* The claim, but for what needs the model. */
 static dpi_status settle_options(const dpi_release_options *o, dpi_claim *c,
                                  dpi_label_list *labels, dpi_error *err) {
@@ -308,12 +339,12 @@ dpi_status dpi_release_options_check(const dpi_release_options *options, dpi_err
 
 /* ---- With the model -------------------------------------------------------------------------- */
 
-static dpi_status settle_lengths(dpi_release *r, dpi_error *err) {
-    dpi_release_options *o = &r->options;
-    const int32_t n_vocab = r->info.n_vocab;
+static dpi_status settle_lengths(dpi_plan *plan, dpi_error *err) {
+    dpi_release_options *o = &plan->options;
+    const int32_t n_vocab = plan->info.n_vocab;
     if (o->session.n_ctx == 0)
         o->session.n_ctx =
-            r->info.n_ctx_train < DEFAULT_CTX_MOST ? r->info.n_ctx_train : DEFAULT_CTX_MOST;
+            plan->info.n_ctx_train < DEFAULT_CTX_MOST ? plan->info.n_ctx_train : DEFAULT_CTX_MOST;
     const int32_t n_ctx = o->session.n_ctx;
     if (o->n_tokens == 0)
         o->n_tokens = dpi_tokens_default(n_ctx);
@@ -326,26 +357,27 @@ static dpi_status settle_lengths(dpi_release *r, dpi_error *err) {
         o->top_k = p ? (int32_t)p->default_value : 0;
     }
     o->top_k = o->top_k < n_vocab ? o->top_k : n_vocab;
-    dpi_sampler_options *m = &r->claim.method;
+    dpi_sampler_options *m = &plan->claim.method;
     m->n_tokens = o->n_tokens;
     m->top_k = o->top_k;
     m->n_vocab = n_vocab;
     m->isa = o->session.isa; /* what computes, not what comes out */
-    o->session.n_seq = m->n_ref * (m->max_per_unit > 0 ? m->max_per_unit : 1) + 1;
+    o->session.n_seq = m->n_ref * dpi_sampler_per_unit(m) + 1;
     return DPI_STATUS_OK;
 }
 
 /* Of texts with the label, NULL: of all texts. */
-static dpi_status add_prompts(dpi_release *r, const dpi_span *label, dpi_error *err) {
-    dpi_prompt_options o = r->options.prompts;
-    dpi_prompts_info info, *all = &r->prompts_info;
+static dpi_status add_prompts(dpi_plan *plan, const dpi_span *label, dpi_error *err) {
+    dpi_prompt_options o = plan->options.prompts;
+    dpi_prompts_info info, *all = &plan->prompts_info;
     if (label)
         o.label = (dpi_bytes){label->data, label->n_bytes};
     dpi_prompts_info_init(&info);
-    DPI_TRY(dpi_prompts_create(r->options.model, &o, r->options.session.n_ctx - r->options.n_tokens,
-                               &r->prompts[r->n_prompts], err));
-    DPI_TRY(dpi_prompts_info_get(r->prompts[r->n_prompts], &info, err));
-    if (r->n_prompts++ == 0) {
+    const int32_t n_room = plan->options.session.n_ctx - plan->options.n_tokens;
+    DPI_TRY(dpi_prompts_create(plan->options.model, &o, n_room, &plan->prompts[plan->n_prompts],
+                               err));
+    DPI_TRY(dpi_prompts_info_get(plan->prompts[plan->n_prompts], &info, err));
+    if (plan->n_prompts++ == 0) {
         *all = info;
         return DPI_STATUS_OK;
     }
@@ -356,27 +388,33 @@ static dpi_status add_prompts(dpi_release *r, const dpi_span *label, dpi_error *
     return DPI_STATUS_OK;
 }
 
-static dpi_status settle_prompts(dpi_release *r, dpi_error *err) {
-    const bool differ = r->labels.n > 0 && dpi_prompt_options_have_label(&r->options.prompts);
-    const int32_t n = differ ? r->labels.n : 1;
-    r->prompts = calloc((size_t)n, sizeof *r->prompts);
-    if (!r->prompts)
+static dpi_status settle_prompts(dpi_plan *plan, dpi_error *err) {
+    const bool differ = plan->labels.n > 0 && dpi_prompt_options_have_label(&plan->options.prompts);
+    const int32_t n = differ ? plan->labels.n : 1;
+    plan->prompts = calloc((size_t)n, sizeof *plan->prompts);
+    if (!plan->prompts)
         return dpi_no_memory(err, "the prompts");
     for (int32_t i = 0; i < n; i++)
-        DPI_TRY(add_prompts(r, differ ? &r->labels.names.at[i] : NULL, err));
+        DPI_TRY(add_prompts(plan, differ ? &plan->labels.names.at[i] : NULL, err));
     return DPI_STATUS_OK;
 }
 
-/* By position the sampler is made at once, of which the plan is: to calibrate takes long with some
- * accountants. Where records are assigned its slots are not known yet. */
-static dpi_status settle_plan(dpi_release *r, dpi_error *err) {
-    dpi_claim *c = &r->claim;
-    if (dpi_claim_is_assigned(c))
-        return dpi_claim_settle(c, err);
+/* By position a sampler is made at once: whatever could be wrong with it is known before a charge.
+ * Where records are assigned its slots are not known yet. */
+static dpi_status settle_sampler(dpi_plan *plan, dpi_error *err) {
+    dpi_claim *c = &plan->claim;
+    dpi_sampler *sampler;
+    if (dpi_claim_is_assigned(c)) {
+        const dpi_status status = dpi_claim_settle(c, err);
+        plan->sampler = c->plan;
+        return status;
+    }
     dpi_sampler_options m = c->method;
-    DPI_TRY(dpi_sampler_create(&m, &r->sampler, err));
-    if (!is_plain(&r->options))
-        c->plan = *dpi_sampler_plan_get(r->sampler);
+    DPI_TRY(dpi_sampler_create(&m, &sampler, err));
+    plan->sampler = *dpi_sampler_plan_get(sampler);
+    dpi_sampler_free(sampler);
+    if (!is_plain(&plan->options))
+        c->plan = plan->sampler;
     return dpi_claim_check(c, err);
 }
 
@@ -394,24 +432,24 @@ static uint64_t available_memory(void) {
 }
 
 /* As many texts as fill the steps, in at most half of the memory that is there. */
-static dpi_status choose_parallel(dpi_release *r, int32_t n_rows, dpi_error *err) {
-    dpi_release_options *o = &r->options;
+static dpi_status choose_parallel(dpi_plan *plan, int32_t n_rows, dpi_error *err) {
+    dpi_release_options *o = &plan->options;
     const int32_t n_threads = o->session.n_threads > 0 ? o->session.n_threads : dpi_processors();
     const uint64_t most = available_memory() / 2;
     uint64_t n_bytes;
     int32_t n = (DEFAULT_ROWS * n_threads + n_rows / 2) / n_rows;
-    n = n < r->claim.n_texts ? n : r->claim.n_texts;
+    n = n < plan->claim.n_texts ? n : plan->claim.n_texts;
     for (o->n_parallel = 1; o->n_parallel < n; o->n_parallel++) {
-        DPI_TRY(dpi_release_session_memory(r, o->n_parallel + 1, &n_bytes, err));
+        DPI_TRY(dpi_plan_session_memory(plan, o->n_parallel + 1, &n_bytes, err));
         if (n_bytes > most)
             break;
     }
     return DPI_STATUS_OK;
 }
 
-static dpi_status settle_parallel(dpi_release *r, dpi_error *err) {
-    dpi_release_options *o = &r->options;
-    const int32_t n_rows = o->session.n_seq, most = MAX_SEQUENCES / n_rows;
+static dpi_status settle_parallel(dpi_plan *plan, dpi_error *err) {
+    dpi_release_options *o = &plan->options;
+    const int32_t n_rows = o->session.n_seq, most = SEQUENCES_MOST / n_rows;
     if (o->spread)
         o->n_parallel = 1;
     if (o->n_parallel > most)
@@ -421,67 +459,56 @@ static dpi_status settle_parallel(dpi_release *r, dpi_error *err) {
     if (o->n_parallel == 0 && o->method.random)
         o->n_parallel = 1;
     if (o->n_parallel == 0)
-        DPI_TRY(choose_parallel(r, n_rows, err));
-    if (o->n_parallel > r->claim.n_texts)
-        o->n_parallel = r->claim.n_texts;
+        DPI_TRY(choose_parallel(plan, n_rows, err));
+    if (o->n_parallel > plan->claim.n_texts)
+        o->n_parallel = plan->claim.n_texts;
     return DPI_STATUS_OK;
 }
 
-static void name_model(dpi_release *r) {
+static void name_model(dpi_plan *plan) {
     char name[64];
-    dpi_model_adapted_name(&r->info, name);
-    dpi_claim_name_model(&r->claim, name);
+    dpi_model_adapted_name(&plan->info, name);
+    dpi_claim_name_model(&plan->claim, name);
 }
 
 /* Whether the model's tokens can write such texts is known before a record is read. */
-static dpi_status settle_grammar(dpi_release *r, dpi_error *err) {
-    const dpi_grammar *grammar = r->options.grammar;
+static dpi_status settle_grammar(dpi_plan *plan, dpi_error *err) {
+    const dpi_grammar *grammar = plan->options.grammar;
     if (!grammar)
         return DPI_STATUS_OK;
-    snprintf(r->claim.grammar, sizeof r->claim.grammar, "%016" PRIx64,
+    snprintf(plan->claim.grammar, sizeof plan->claim.grammar, "%016" PRIx64,
              dpi_grammar_digest(grammar));
-    return dpi_mask_create(grammar, r->options.model, &r->mask, err);
+    return dpi_mask_create(grammar, plan->options.model, &plan->mask, err);
 }
 
-static dpi_status settle(dpi_release *r, dpi_error *err) {
-    DPI_TRY(settle_options(&r->options, &r->claim, &r->labels, err));
-    DPI_TRY(dpi_release_check_job(&r->options, err));
-    if (!r->options.model)
+static dpi_status settle(dpi_plan *plan, dpi_error *err) {
+    DPI_TRY(settle_options(&plan->options, &plan->claim, &plan->labels, err));
+    DPI_TRY(check_job(&plan->options, err));
+    if (!plan->options.model)
         return dpi_fail(err, DPI_STATUS_ARG, "model: found none");
-    DPI_TRY(settle_grammar(r, err));
-    dpi_model_info_init(&r->info);
-    DPI_TRY(dpi_model_info_get(r->options.model, &r->info, err));
-    name_model(r);
-    r->claim.random_weights = r->info.random_weights;
-    if (r->options.charged && r->options.charged->scope != DPI_SCOPE_DATASET)
+    DPI_TRY(settle_grammar(plan, err));
+    dpi_model_info_init(&plan->info);
+    DPI_TRY(dpi_model_info_get(plan->options.model, &plan->info, err));
+    name_model(plan);
+    plan->claim.random_weights = plan->info.random_weights;
+    if (plan->options.charged && plan->options.charged->scope != DPI_SCOPE_DATASET)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "charged: the scope must be that of a dataset");
-    if (r->options.charged)
-        r->claim.ledger = *r->options.charged;
-    DPI_TRY(settle_lengths(r, err));
-    if (r->mask)
-        DPI_TRY(dpi_mask_check_length(r->mask, r->claim.method.n_tokens, err));
-    DPI_TRY(settle_prompts(r, err));
-    DPI_TRY(dpi_release_settle_pace(r, err));
-    DPI_TRY(settle_parallel(r, err));
-    r->next = r->options.shard < r->claim.n_texts ? r->options.shard : r->claim.n_texts;
-    return settle_plan(r, err);
+    if (plan->options.charged)
+        plan->claim.ledger = *plan->options.charged;
+    DPI_TRY(settle_lengths(plan, err));
+    if (plan->mask)
+        DPI_TRY(dpi_mask_check_length(plan->mask, plan->claim.method.n_tokens, err));
+    DPI_TRY(settle_prompts(plan, err));
+    DPI_TRY(dpi_plan_settle_pace(plan, err));
+    DPI_TRY(settle_parallel(plan, err));
+    return settle_sampler(plan, err);
 }
 
-dpi_status dpi_release_open(const dpi_release_options *options, dpi_release **release,
-                            dpi_error *err) {
-    dpi_release *r = calloc(1, sizeof *r);
-    if (!r)
-        return dpi_no_memory(err, "a release");
-    r->options = *options;
-    if (options->key)
-        memcpy(r->keyed.key, options->key, sizeof r->keyed.key);
-    dpi_status status = settle(r, err);
-    if (status == DPI_STATUS_OK)
-        *release = r;
-    else
-        dpi_release_free(r);
+dpi_status dpi_plan_make(const dpi_release_options *options, dpi_plan *plan, dpi_error *err) {
+    *plan = (dpi_plan){.options = *options};
+    const dpi_status status = settle(plan, err);
+    if (status != DPI_STATUS_OK)
+        dpi_plan_free(plan);
     return status;
 }
-
-const dpi_claim *dpi_release_claim(const dpi_release *r) { return &r->claim; }

@@ -1,19 +1,26 @@
-/* settle_pace.c - the pace of a release, from public texts. No record is read, and none was. */
+/* settle_pace.c - the pace of a plan, from public texts, and how many of these a run may draw. No
+ * record is read, and none was. */
 #include "base/status.h"
 #include "dp/methods/method.h"
 #include "dpinfer/pace.h"
-#include "pipeline/release/release.h"
+#include "pipeline/release/plan.h"
 
 /* Public texts take at most one in so many of the rows that a run computes for its tokens, and no
  * more memory than the run, but there are two of them at least: they differ, and a text that is cut
  * says little about its length. */
 enum { SHARE_OF_ROWS = 8, TEXTS_LEAST = 2 };
 
-/* A function of the claim, so that all processes that draw a release count alike. */
+/* Of a text, in a step. */
+static int64_t count_rows(const dpi_claim *c) {
+    return (int64_t)c->method.denominator * dpi_sampler_per_unit(&c->method) + 1;
+}
+
+int64_t dpi_plan_public_texts(const dpi_claim *c) {
+    return c->n_texts * count_rows(c) / SHARE_OF_ROWS;
+}
+
 static int32_t count_texts(const dpi_claim *c, int32_t most) {
-    const int32_t per_unit = c->method.max_per_unit > 0 ? c->method.max_per_unit : 1;
-    const int64_t n_seq = (int64_t)c->method.denominator * per_unit + 1;
-    const int64_t n = c->n_texts * n_seq / SHARE_OF_ROWS;
+    const int64_t n_seq = count_rows(c), n = dpi_plan_public_texts(c);
     most = n_seq < most ? (int32_t)n_seq : most;
     return n < TEXTS_LEAST ? TEXTS_LEAST : n < most ? (int32_t)n : most;
 }
@@ -25,34 +32,34 @@ static int32_t given_in(dpi_sampler_options *m) {
                                         : DPI_PACE_GIVEN_NONE;
 }
 
-static dpi_status find(dpi_release *r, dpi_sampler_options *method, dpi_error *err) {
+static dpi_status find(dpi_plan *plan, dpi_sampler_options *method, dpi_error *err) {
     dpi_pace_search search;
-    dpi_session_options session = r->options.session;
+    dpi_session_options session = plan->options.session;
     dpi_session *public_session;
-    const dpi_prompts *prompts = dpi_release_prompts(r, 0); /* with labels those of the first */
+    const dpi_prompts *prompts = dpi_plan_prompts(plan, 0); /* with labels those of the first */
     dpi_prompts_info info;
     dpi_prompts_info_init(&info);
     DPI_TRY(dpi_prompts_info_get(prompts, &info, err));
     dpi_pace_search_init(&search);
-    session.n_seq = search.n_texts = count_texts(&r->claim, search.n_texts);
-    DPI_TRY(dpi_session_create(r->options.model, &session, &public_session, err));
+    session.n_seq = search.n_texts = count_texts(&plan->claim, search.n_texts);
+    DPI_TRY(dpi_session_create(plan->options.model, &session, &public_session, err));
     search.session = public_session;
     search.public_tokens = dpi_prompts_public(prompts);
     search.n_public = (size_t)info.n_public;
     search.cancel = session.cancel;
     search.cancel_user = session.cancel_user;
-    search.mask = r->mask;
-    r->claim.pace_given = given_in(method);
+    search.mask = plan->mask;
+    plan->claim.pace_given = given_in(method);
     const dpi_status status = dpi_pace_find(&search, method, err);
     if (status == DPI_STATUS_OK)
-        r->claim.pace_texts = search.n_texts;
+        plan->claim.pace_texts = search.n_texts;
     dpi_session_free(public_session);
     return status;
 }
 
-dpi_status dpi_release_settle_pace(dpi_release *r, dpi_error *err) {
-    dpi_sampler_options *method = &r->claim.method;
+dpi_status dpi_plan_settle_pace(dpi_plan *plan, dpi_error *err) {
+    dpi_sampler_options *method = &plan->claim.method;
     /* More than T would leave each token less, and pay for tokens that never come. */
     DPI_TRY(dpi_check_range("pace_tokens", method->pace_tokens, 0, method->n_tokens, err));
-    return dpi_pace_is_open(method) ? find(r, method, err) : dpi_pace_find(NULL, method, err);
+    return dpi_pace_is_open(method) ? find(plan, method, err) : dpi_pace_find(NULL, method, err);
 }

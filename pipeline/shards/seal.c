@@ -11,6 +11,7 @@
 #include "dpinfer/memory.h"
 #include "dpinfer/shards.h"
 #include "pipeline/journal/json_text.h"
+#include "pipeline/release/release.h"
 #include "pipeline/release/report.h"
 
 typedef struct hmac_sha256_ctx digest;
@@ -79,24 +80,24 @@ static dpi_status add_prompts(digest *d, const dpi_prompts *prompts, dpi_error *
 }
 
 /* Which texts are for which label; with a histogram that follows from the records. */
-static void add_labels(digest *d, const dpi_release *r) {
-    for (int32_t i = 0; i < r->labels.n; i++) {
-        add(d, r->labels.names.at[i].data, r->labels.names.at[i].n_bytes);
-        add_int(d, r->claim.histogram > 0 ? 0 : r->labels.n_texts[i]);
+static void add_labels(digest *d, const dpi_plan *plan) {
+    for (int32_t i = 0; i < plan->labels.n; i++) {
+        add(d, plan->labels.names.at[i].data, plan->labels.names.at[i].n_bytes);
+        add_int(d, plan->claim.histogram > 0 ? 0 : plan->labels.n_texts[i]);
     }
 }
 
-dpi_status dpi_seal_prompts(const uint8_t *key, const dpi_release *r, char hex[DPI_SEAL_HEX + 1],
+dpi_status dpi_seal_prompts(const uint8_t *key, const dpi_plan *plan, char hex[DPI_SEAL_HEX + 1],
                             dpi_error *err) {
     digest d;
     dpi_status status = DPI_STATUS_OK;
     begin(&d, key, "prompts");
-    for (int32_t i = 0; i < r->n_prompts && status == DPI_STATUS_OK; i++)
-        status = add_prompts(&d, dpi_release_prompts(r, i), err);
-    add_labels(&d, r);
-    add_int(&d, r->options.session.n_ctx);
-    add_int(&d, r->options.session.kv_type);
-    add_int(&d, r->options.session.exact);
+    for (int32_t i = 0; i < plan->n_prompts && status == DPI_STATUS_OK; i++)
+        status = add_prompts(&d, dpi_plan_prompts(plan, i), err);
+    add_labels(&d, plan);
+    add_int(&d, plan->options.session.n_ctx);
+    add_int(&d, plan->options.session.kv_type);
+    add_int(&d, plan->options.session.exact);
     finish(&d, hex);
     return status;
 }
@@ -114,15 +115,14 @@ static void add_unit(digest *d, const dpi_records *records, size_t unit) {
         add_int(d, (int64_t)i);
 }
 
-static dpi_status add_records(digest *d, const dpi_release *r, dpi_error *err) {
-    const dpi_records *records = r->options.records;
+static dpi_status add_records(digest *d, const dpi_plan *plan, dpi_error *err) {
+    const dpi_records *records = plan->options.records;
     const size_t n = records ? dpi_records_count(records) : 0;
     add_int(d, (int64_t)n);
     for (size_t i = 0; i < n; i++) {
         char *text;
         size_t n_bytes;
-        if (dpi_release_is_cancelled(r))
-            return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while records are read");
+        DPI_TRY(dpi_plan_check_cancelled(plan, "records are read", err));
         DPI_TRY(dpi_records_read(records, i, &text, &n_bytes, err));
         add_int(d, text != NULL);
         add(d, text, text ? n_bytes : 0);
@@ -133,19 +133,19 @@ static dpi_status add_records(digest *d, const dpi_release *r, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_seal_records(const uint8_t *key, const dpi_release *r, char hex[DPI_SEAL_HEX + 1],
+dpi_status dpi_seal_records(const uint8_t *key, const dpi_plan *plan, char hex[DPI_SEAL_HEX + 1],
                             dpi_error *err) {
     digest d;
     begin(&d, key, "records");
-    const dpi_status status = add_records(&d, r, err);
+    const dpi_status status = add_records(&d, plan, err);
     finish(&d, hex);
     return status;
 }
 
 /* Without the ledger, which one process has. */
-static dpi_status seal_claim(const uint8_t *key, const dpi_release *r, const dpi_report *report,
+static dpi_status seal_claim(const uint8_t *key, const dpi_plan *plan, const dpi_report *report,
                              char hex[DPI_SEAL_HEX + 1], dpi_error *err) {
-    dpi_claim claim = r->claim;
+    dpi_claim claim = plan->claim;
     claim.ledger = (dpi_claim_ledger){0};
     json_t *object = dpi_report_parameters(&claim);
     if (!object || json_object_set_new(object, "model", json_string(claim.model_name)) != 0 ||
@@ -161,9 +161,9 @@ static dpi_status seal_claim(const uint8_t *key, const dpi_release *r, const dpi
 dpi_status dpi_release_digest(const dpi_release *r, const dpi_report *report, int32_t what,
                               const uint8_t key[DPI_RELEASE_KEY_BYTES], char hex[65],
                               dpi_error *err) {
-    return what == DPI_AGREE_CLAIM     ? seal_claim(key, r, report, hex, err)
-           : what == DPI_AGREE_PROMPTS ? dpi_seal_prompts(key, r, hex, err)
-                                       : dpi_seal_records(key, r, hex, err);
+    return what == DPI_AGREE_CLAIM     ? seal_claim(key, &r->plan, report, hex, err)
+           : what == DPI_AGREE_PROMPTS ? dpi_seal_prompts(key, &r->plan, hex, err)
+                                       : dpi_seal_records(key, &r->plan, hex, err);
 }
 
 /* ---- A JSON object --------------------------------------------------------------------------- */

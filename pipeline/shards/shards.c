@@ -15,6 +15,7 @@
 #include "dpinfer/memory.h"
 #include "pipeline/journal/journal.h"
 #include "pipeline/journal/json_text.h"
+#include "pipeline/release/release.h"
 #include "pipeline/release/report.h"
 #include "pipeline/shards/folder.h"
 
@@ -30,8 +31,8 @@ static dpi_status describe(const uint8_t *key, const dpi_release *release, const
                            json_t **object, dpi_error *err) {
     char prompts[DPI_SEAL_HEX + 1], records[DPI_SEAL_HEX + 1], *text;
     size_t n_bytes;
-    DPI_TRY(dpi_seal_prompts(key, release, prompts, err));
-    DPI_TRY(dpi_seal_records(key, release, records, err));
+    DPI_TRY(dpi_seal_prompts(key, &release->plan, prompts, err));
+    DPI_TRY(dpi_seal_records(key, &release->plan, records, err));
     DPI_TRY(dpi_report_text(report, 0, DPI_REPORT_JSON, &text, &n_bytes, err));
     *object = json_pack("{s:i, s:s, s:s, s:o}", "dpinfer_shards", DPI_SHARDS_FORMAT, "prompts",
                         prompts, "records", records, "report", json_loadb(text, n_bytes, 0, NULL));
@@ -67,10 +68,10 @@ static dpi_status fill_folder(const char *folder, const uint8_t *key, const dpi_
  * known to the process that has charged them, and to no shard. */
 static dpi_status check_scope(const dpi_release *release, dpi_error *err) {
     dpi_dataset_info info;
-    if (!release->options.ledger || !release->options.dataset)
+    if (!release->books.ledger || !release->books.dataset)
         return DPI_STATUS_OK;
     dpi_dataset_info_init(&info);
-    DPI_TRY(dpi_ledger_info(release->options.ledger, release->options.dataset, &info, err));
+    DPI_TRY(dpi_ledger_info(release->books.ledger, release->books.dataset, &info, err));
     return info.scope == DPI_SCOPE_DATASET
                ? DPI_STATUS_OK
                : dpi_fail(err, DPI_STATUS_UNSUPPORTED,
@@ -83,23 +84,23 @@ static dpi_status make_job(const char *folder, dpi_release *release, dpi_report 
                            dpi_error *err) {
     uint8_t key[DPI_RELEASE_KEY_BYTES];
     DPI_TRY(dpi_random_fill(NULL, NULL, key, sizeof key, err));
-    dpi_status status = dpi_release_own_ledger(release, folder, err);
+    dpi_status status = dpi_books_own_ledger(&release->books, folder, err);
     if (status == DPI_STATUS_OK)
         status = dpi_release_reserve(release, err);
     if (status == DPI_STATUS_OK)
         status = dpi_report_update(report, dpi_release_claim(release), err);
     if (status == DPI_STATUS_OK) {
-        release->charge = 0; /* it is the job's: not given back with the release */
+        release->books.charge = 0; /* it is the job's: not given back with the release */
         status = fill_folder(folder, key, release, report, err);
     }
-    dpi_release_end_ledger(release, status == DPI_STATUS_OK);
+    dpi_books_end_ledger(&release->books, status == DPI_STATUS_OK);
     dpi_wipe(key, sizeof key);
     return status;
 }
 
 dpi_status dpi_shards_create(const char *folder, dpi_release *release, dpi_report *report,
                           dpi_error *err) {
-    if (release->begun)
+    if (release->books.begun)
         return dpi_fail(err, DPI_STATUS_STATE, "the release has begun already");
     DPI_TRY(check_scope(release, err));
     DPI_TRY(dpi_folder_make(folder, err));
@@ -280,9 +281,9 @@ static dpi_status check_release(const dpi_shards *job, const dpi_release *releas
     if (!json_equal(report->model, job->report->model))
         return dpi_fail(err, DPI_STATUS_ARG, "the model is not that of the job");
     DPI_TRY(check_claim(job, release, err));
-    DPI_TRY(dpi_seal_prompts(job->key, release, hex, err));
+    DPI_TRY(dpi_seal_prompts(job->key, &release->plan, hex, err));
     DPI_TRY(check_digest(job, "prompts", hex, err));
-    DPI_TRY(dpi_seal_records(job->key, release, hex, err));
+    DPI_TRY(dpi_seal_records(job->key, &release->plan, hex, err));
     return check_digest(job, "records", hex, err);
 }
 
@@ -385,7 +386,7 @@ dpi_status dpi_shards_begin(dpi_shards *job, const dpi_release *release, const d
                          dpi_error *err) {
     if (job->n_shards == 0)
         return dpi_fail(err, DPI_STATUS_STATE, "a shard begins after dpi_shards_join");
-    job->journal = release->options.journal;
+    job->journal = release->plan.options.journal;
     DPI_TRY(check_release(job, release, report, err));
     DPI_TRY(fix_count(job, err));
     const dpi_status status =

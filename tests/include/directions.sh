@@ -4,7 +4,7 @@
 #   directions.sh SOURCE
 . "$(dirname "$0")/include_support.sh"
 engine="base kernels gguf tokenizer engine" dp="dp/exact dp/account dp/methods"
-books="pipeline/ledger pipeline/journal" release="pipeline $books pipeline/release"
+books="pipeline/ledger pipeline/journal" release="pipeline $books pipeline/records pipeline/release"
 # upstream: what a folder, or a part of one, may include beside include/ and itself.
 declare -A upstream=(
     [include]="" [base]="" [grammar]="base"
@@ -15,7 +15,8 @@ declare -A upstream=(
     [dp/audit]="base kernels $dp"
     [pipeline]="$engine grammar $dp dp/audit" [train]="$engine $dp"
     [pipeline/ledger]="base dp/account" [pipeline/journal]="base"
-    [pipeline/release]="$engine grammar $dp dp/audit pipeline $books"
+    [pipeline/records]="base"
+    [pipeline/release]="$engine grammar $dp dp/audit pipeline $books pipeline/records"
     [pipeline/perturb]="$engine dp/exact dp/local dp/audit"
     [pipeline/shards]="base dp/account $release"
     [pipeline/finetune]="$engine $dp dp/audit $release train"

@@ -147,7 +147,7 @@ static void check_shards(void) {
         assert_ok(dpi_release_begin(p.release, ERR));
         for (int32_t t = 0; t < N_TEXTS; t++) {
             dpi_batch batch;
-            dpi_partition_batch(p.release->partition, t, &batch);
+            dpi_partition_batch(p.release->source.partition, t, &batch);
             for (size_t i = 0; i < batch.n_records; i++)
                 batches[job.o.shard][batch.records[i]] = t;
         }

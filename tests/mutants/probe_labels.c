@@ -26,15 +26,16 @@ static labeled run_labels(const char *dataset, int32_t adjacency, double rho, do
     for (int32_t i = 0; i < dpi_release_claim(r)->n_texts; i++) {
         int32_t *tokens[64] = {0};
         size_t n_tokens[64] = {0}, n_bytes;
-        dpi_place place = {.tokens = tokens, .n_tokens = n_tokens};
+        dpi_slots slots = {.tokens = tokens, .n_tokens = n_tokens};
         const char *label;
         dpi_release_label(r, i, &label, &n_bytes);
         seen.n_texts[label[0] - 'a']++;
-        if (r->n_slots > 64 || dpi_release_load_batch(r, i, &place, NULL) != DPI_STATUS_OK)
+        if (r->source.n_slots > 64 ||
+            dpi_source_load(&r->source, i, &slots, NULL) != DPI_STATUS_OK)
             continue;
-        for (size_t slot = 0; slot < r->n_slots; slot++)
+        for (size_t slot = 0; slot < r->source.n_slots; slot++)
             seen.n_read[label[0] - 'a'] += tokens[slot] != NULL;
-        dpi_release_drop_batch(r, &place);
+        dpi_source_drop(&r->source, &slots);
     }
     dpi_release_free(r);
     return seen;

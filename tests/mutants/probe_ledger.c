@@ -145,18 +145,18 @@ static void assert_reads(const char *dataset, const char *rows, int32_t adjacenc
                          const char *payers, const char *read) {
     int32_t *tokens[12] = {0};
     size_t n_tokens[12] = {0};
-    dpi_place place = {.tokens = tokens, .n_tokens = n_tokens};
+    dpi_slots slots = {.tokens = tokens, .n_tokens = n_tokens};
     dpi_release_options o = letters(dataset, rows);
     char found[4] = "000";
     o.method.adjacency = adjacency;
     dpi_release *r = open_release(&o);
     assert_ok(dpi_release_begin(r, ERR));
-    assert_string_equal(paid(dataset, "ann ben cat", r->charge), payers);
-    assert_ok(dpi_release_load_batch(r, 0, &place, ERR));
-    for (size_t slot = 0; slot < r->n_slots; slot++)
+    assert_string_equal(paid(dataset, "ann ben cat", r->books.charge), payers);
+    assert_ok(dpi_source_load(&r->source, 0, &slots, ERR));
+    for (size_t slot = 0; slot < r->source.n_slots; slot++)
         if (tokens[slot])
             found[slot / 4] = '1'; /* 4 records a unit */
-    dpi_release_drop_batch(r, &place);
+    dpi_source_drop(&r->source, &slots);
     assert_string_equal(found, read);
     dpi_release_free(r);
 }
@@ -191,9 +191,9 @@ static void assert_pays_in_job(const char *rows, int unit) {
     job.o.model_path = path_in(folder, "two.csv"); /* it is hashed, and no more */
     assert_ok(job_start(&p));
     assert_ok(dpi_release_reserve(p.release, ERR));
-    assert_ok(dpi_release_begin_job(p.release, ERR));
+    assert_ok(dpi_books_begin_job(&p.release->books, ERR));
     for (int i = 0; i < 2; i++)
-        hold(dpi_release_unit_pays(p.release, (size_t)i) == (i == unit),
+        hold(dpi_source_pays(&p.release->source, (size_t)i) == (i == unit),
              "the units that a job reads are not those that have paid for it");
     job_stop(&p);
 }
@@ -229,7 +229,7 @@ static dpi_status advance_to(dpi_release *r, int32_t type) {
 /* After the first token: it is freed, or cancelled and then freed. False: that token was the end of
  * the text. */
 static bool end_in_text(dpi_release *r, bool cancel) {
-    if (advance_to(r, DPI_EVENT_TOKEN) != DPI_STATUS_OK || r->n_ended > 0)
+    if (advance_to(r, DPI_EVENT_TOKEN) != DPI_STATUS_OK || r->texts.n_ended > 0)
         return false;
     if (cancel)
         dpi_release_cancel(r);
@@ -239,7 +239,7 @@ static bool end_in_text(dpi_release *r, bool cancel) {
 /* Records by content are read when it begins: of two the first, then it is cancelled. */
 static bool end_in_reading(dpi_release *r, int32_t *n_questions) {
     *n_questions = 1;
-    return dpi_release_begin(r, ERR) == DPI_STATUS_CANCELLED && r->n_kept == 1;
+    return dpi_release_begin(r, ERR) == DPI_STATUS_CANCELLED && r->source.n_kept == 1;
 }
 
 typedef enum ending { FREED, CANCELLED, IN_READING, N_ENDINGS } ending;

@@ -51,10 +51,10 @@ static void groups_of(char *const *texts, size_t n, int32_t *groups) {
     const dpi_release_options o = options_of(records);
     assert_ok(dpi_release_open(&o, &r, ERR));
     assert_ok(dpi_release_begin(r, ERR));
-    memcpy(groups, r->group_of, n * sizeof *groups);
+    memcpy(groups, r->source.group_of, n * sizeof *groups);
     for (int32_t b = 0; b < 2 * K; b++) {
         dpi_batch batch;
-        dpi_partition_batch(r->partition, b, &batch);
+        dpi_partition_batch(r->source.partition, b, &batch);
         for (size_t i = 0; i < batch.n_records; i++)
             assert_int_equal(groups[batch.records[i]], b / 2);
     }

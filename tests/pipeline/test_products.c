@@ -226,7 +226,7 @@ static void check_cells(grouping by, bool units) {
         o.method.random = dpi_random_insecure, o.method.random_user = &seed;
         assert_ok(dpi_release_open(&o, &r, ERR));
         assert_ok(dpi_release_begin(r, ERR));
-        const int32_t *n_texts = r->labels.n_texts;
+        const int32_t *n_texts = r->source.labels.n_texts;
         for (int i = 0; i < N_LABELS; i++)
             for (int j = 0; j < N_LABELS; j++) {
                 n_more[i][j] += n_texts[i] > n_texts[j];
@@ -340,7 +340,7 @@ TEST(test_shares_of_payers) {
                 let_pay(o.dataset, 15);
             assert_ok(dpi_release_open(&o, &r, ERR));
             assert_ok(dpi_release_begin(r, ERR));
-            const int32_t of_b = r->labels.n_texts[1]; /* 80 of 140, or none but for noise */
+            const int32_t of_b = r->source.labels.n_texts[1]; /* 80 of 140, or none but for noise */
             assert_true(paid ? of_b < 50 : of_b > 60);
             dpi_release_free(r);
             dpi_records_close(records);

@@ -93,7 +93,7 @@ typedef struct batches {
 static void list_batches(const dpi_release *r, batches *found) {
     for (int32_t i = 0; i < 4; i++) {
         dpi_batch batch;
-        dpi_partition_batch(r->partition, i, &batch);
+        dpi_partition_batch(r->source.partition, i, &batch);
         found->n[i] = batch.n_records;
         memcpy(found->records[i], batch.records, batch.n_records * sizeof *batch.records);
     }
@@ -307,9 +307,9 @@ static void assert_payers(const char *without) {
         dpi_records_unit_id(job.o.records, unit, &id, &n_bytes);
         const bool is_without =
             (id[0] == 'q' && strchr(without, 'q')) || (id[0] == 'p' && strchr(without, id[1]));
-        assert_int_equal(dpi_release_unit_pays(p.release, unit), !is_without);
+        assert_int_equal(dpi_source_pays(&p.release->source, unit), !is_without);
     }
-    assert_ok(dpi_release_begin_job(p.release, ERR));
+    assert_ok(dpi_books_begin_job(&p.release->books, ERR));
     job_stop(&p);
 }
 

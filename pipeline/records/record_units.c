@@ -3,7 +3,13 @@
 
 #include "base/status.h"
 #include "dpinfer/memory.h"
-#include "pipeline/release/records.h"
+#include "pipeline/records/records.h"
+
+void dpi_records_field(const dpi_records *r, size_t i, const char *name, dpi_json *line,
+                       dpi_json *field) {
+    dpi_json_read(r->spans.at[i].data, r->spans.at[i].n_bytes, line);
+    dpi_json_member(line, name, field);
+}
 
 /* An ID or a label of a line. Integers are their digits. */
 static dpi_status read_name(const dpi_records *r, size_t i, const char *name, dpi_spans *names,

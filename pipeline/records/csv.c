@@ -1,5 +1,5 @@
 /* csv.c - see csv.h. The parser is libcsv's. */
-#include "pipeline/release/csv.h"
+#include "pipeline/records/csv.h"
 
 #include <csv.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* gzip.c - see gzip.h. Deflate and its checksums are zlib's. */
 #define ZLIB_CONST /* input is const */
-#include "pipeline/release/gzip.h"
+#include "pipeline/records/gzip.h"
 
 #include <stdint.h>
 #include <string.h>

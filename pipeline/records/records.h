@@ -1,12 +1,12 @@
 /* records.h - what a release needs of its records beside dpinfer/records.h, and what the files
  * that implement that share: records.c has the texts, record_units.c units and labels. Internal. */
-#ifndef DPI_RELEASE_RECORDS_H
-#define DPI_RELEASE_RECORDS_H
+#ifndef DPI_RECORDS_RECORDS_H
+#define DPI_RECORDS_RECORDS_H
 
 #include "dpinfer/json.h"
 #include "dpinfer/records.h"
-#include "pipeline/release/csv.h"
-#include "pipeline/release/units.h"
+#include "pipeline/records/csv.h"
+#include "pipeline/records/units.h"
 
 struct dpi_records {
     int32_t kind; /* a dpi_record_kind */
@@ -28,7 +28,7 @@ struct dpi_records {
 /* FORMAT, with a message that there is no record. */
 dpi_status dpi_records_refuse_empty(const dpi_records *records, dpi_error *err);
 
-/* Of a .jsonl: line i, and its member `name`. */
+/* Of a .jsonl: line i, and its member `name`. In record_units.c, as the next ones. */
 void dpi_records_field(const dpi_records *r, size_t i, const char *name, dpi_json *line,
                        dpi_json *field);
 /* Which records are whose, and their labels: last, when the spans are there. Errors: FORMAT (public

@@ -6,7 +6,7 @@
 #ifndef DPI_UNITS_H
 #define DPI_UNITS_H
 
-#include "pipeline/release/csv.h"
+#include "pipeline/records/csv.h"
 
 typedef struct dpi_units {
     dpi_spans ids;   /* [n_records] data NULL or blank: none */

@@ -1,6 +1,6 @@
 /* encoding.c - see encoding.h. Windows-1252 is the table of Unicode.org, in which five bytes are
  * not assigned; UTF-16 is RFC 2781. */
-#include "pipeline/release/encoding.h"
+#include "pipeline/records/encoding.h"
 
 #include <stdint.h>
 #include <string.h>

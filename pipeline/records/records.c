@@ -1,6 +1,6 @@
 /* records.c - see dpinfer/records.h. Everything that comes from a record is private memory, also
  * what the parser of CSV allocates. */
-#include "pipeline/release/records.h"
+#include "pipeline/records/records.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include "base/textfile.h"
 #include "base/utf8.h"
 #include "dpinfer/memory.h"
-#include "pipeline/release/encoding.h"
-#include "pipeline/release/gzip.h"
+#include "pipeline/records/encoding.h"
+#include "pipeline/records/gzip.h"
 
 /* What one compressed file of a folder may hold; more is a null record. No context has so much. */
 enum { PACKED_RECORD_BYTES_MAX = 1 << 26 };
@@ -154,12 +154,6 @@ static dpi_status open_jsonl(dpi_records *r, size_t n_bytes, dpi_error *err) {
         at += n_line + 1;
     }
     return DPI_STATUS_OK;
-}
-
-void dpi_records_field(const dpi_records *r, size_t i, const char *name, dpi_json *line,
-                       dpi_json *field) {
-    dpi_json_read(r->spans.at[i].data, r->spans.at[i].n_bytes, line);
-    dpi_json_member(line, name, field);
 }
 
 static dpi_status read_line(const dpi_records *r, size_t i, char **text, size_t *n_bytes,

@@ -1,5 +1,5 @@
 /* units.c - see units.h. */
-#include "pipeline/release/units.h"
+#include "pipeline/records/units.h"
 
 #include <stdint.h>
 #include <stdlib.h>

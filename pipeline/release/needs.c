@@ -1,0 +1,144 @@
+/* needs.c - what a release needs: memory, and time (measure.c). */
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/status.h"
+#include "dp/methods/method.h"
+#include "dpinfer/process.h"
+#include "pipeline/release/plan.h"
+
+enum { DEFAULT_RECORD = 300 }; /* tokens: a page */
+
+void dpi_release_plan_init(dpi_release_plan *needs) {
+    *needs = (dpi_release_plan){.struct_size = sizeof *needs};
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Bytes a second that the threads read from memory, measured for 0.05 s; 0 if there
+ * is no memory for it. */
+static double measure_bandwidth(void) {
+    enum { N_WORDS = 1 << 24 }; /* 128 MB, more than caches hold on most machines */
+    uint64_t *words = malloc(N_WORDS * sizeof *words);
+    if (!words)
+        return 0;
+    memset(words, 1, N_WORDS * sizeof *words);
+    uint64_t sum = 0;
+    const int32_t n_threads = dpi_process_threads(dpi_processors());
+    double bytes = 0, begin = now(), seconds;
+    do {
+#pragma omp parallel for reduction(+ : sum) schedule(static) num_threads(n_threads)
+        for (int i = 0; i < N_WORDS; i++)
+            sum += words[i];
+        bytes += (double)N_WORDS * sizeof *words;
+        seconds = now() - begin;
+    } while (seconds < 0.05);
+    volatile uint64_t keep = sum; /* the reads are not optimised away */
+    (void)keep;
+    free(words);
+    return bytes / seconds;
+}
+
+/* Each text has caches of its own, in which its own prompts share their beginning. */
+dpi_status dpi_plan_session_memory(const dpi_plan *plan, int32_t n_parallel, uint64_t *n_bytes,
+                                   dpi_error *err) {
+    dpi_session_options o = plan->options.session;
+    int32_t n_tokens = plan->prompts_info.n_public;
+    uint64_t all, one, shared;
+    if (plan->claim.record_in_prompt && plan->prompts_info.n_limit > n_tokens)
+        n_tokens = plan->prompts_info.n_limit;
+    n_tokens += plan->claim.method.n_tokens;
+    DPI_TRY(dpi_session_memory(plan->options.model, &o, n_tokens, 0, &one, err));
+    DPI_TRY(dpi_session_memory(plan->options.model, &o, n_tokens, plan->prompts_info.n_prefix,
+                               &shared, err));
+    o.n_seq *= n_parallel;
+    DPI_TRY(dpi_session_memory(plan->options.model, &o, n_tokens, 0, &all, err));
+    /* A sampler has 40 bytes for each token. */
+    *n_bytes = all - (uint64_t)n_parallel * (one - shared) +
+               (uint64_t)n_parallel * 40 * (uint64_t)plan->info.n_vocab;
+    return DPI_STATUS_OK;
+}
+
+/* By content the prompts of all records are kept from the begin on: so many as the batches have
+ * slots, as the number of records is secret. */
+static uint64_t kept_memory(const dpi_plan *plan, int32_t n_prompt_most) {
+    const dpi_sampler_options *m = &plan->claim.method;
+    const bool by_content = m->adjacency == DPI_ADJACENCY_ADD_REMOVE && m->subsample == 0;
+    if (dpi_plan_is_plain(plan) || !by_content)
+        return 0;
+    return (uint64_t)plan->claim.n_texts * (uint64_t)(plan->options.session.n_seq - 1) *
+           ((uint64_t)n_prompt_most * sizeof(int32_t) + sizeof(dpi_prompt));
+}
+
+/* The peak: this process, which has opened the model, and what computing adds. */
+static dpi_status plan_memory(const dpi_plan *plan, dpi_release_plan *needs, dpi_error *err) {
+    const dpi_sampler_options *m = &plan->claim.method;
+    const dpi_session_options *session = &plan->options.session;
+    uint64_t session_bytes;
+    needs->n_prompt_most = plan->prompts_info.n_public;
+    if (plan->claim.record_in_prompt && plan->prompts_info.n_limit > needs->n_prompt_most)
+        needs->n_prompt_most = plan->prompts_info.n_limit;
+    DPI_TRY(dpi_plan_session_memory(plan, plan->options.n_parallel, &session_bytes, err));
+    const int64_t n_tokens = (int64_t)needs->n_prompt_most * session->n_seq + m->n_tokens;
+    uint64_t model, opening;
+    dpi_process_memory(&model, &opening);
+    model = model ? model + dpi_model_unread_bytes(plan->options.model, n_tokens)
+                  : (uint64_t)plan->info.weight_bytes;
+    needs->weight_bytes = plan->info.weight_bytes;
+    needs->model_bytes = (int64_t)model;
+    session_bytes += kept_memory(plan, needs->n_prompt_most);
+    needs->session_bytes = (int64_t)session_bytes;
+    needs->memory_bytes =
+        (int64_t)(model + session_bytes > opening ? model + session_bytes : opening);
+    return DPI_STATUS_OK;
+}
+
+/* Every step reads every weight once, for all rows. */
+static dpi_status plan_time(const dpi_plan *plan, dpi_release_plan *needs, dpi_error *err) {
+    const double steps = (double)plan->claim.n_texts * (double)plan->claim.method.n_tokens /
+                         (double)plan->options.n_parallel;
+    const dpi_prompts_info *info = &plan->prompts_info;
+    const int32_t usual = info->n_frame + needs->n_record_usual;
+    needs->n_prompt_usual = usual < needs->n_prompt_most ? usual : needs->n_prompt_most;
+    needs->read_bytes_per_second = measure_bandwidth();
+    if (needs->read_bytes_per_second > 0)
+        needs->seconds_at_least =
+            steps * (double)plan->info.weight_bytes / needs->read_bytes_per_second;
+    return dpi_plan_measure(plan, needs, err);
+}
+
+static int32_t usual_record(const dpi_plan *plan, const dpi_release_plan *needs) {
+    const int32_t most = plan->options.prompts.max_reference_tokens;
+    const int32_t usual = needs->n_record_usual > 0 ? needs->n_record_usual : DEFAULT_RECORD;
+    return most > 0 && (usual > most || needs->n_record_usual == 0) ? most : usual;
+}
+
+dpi_status dpi_plan_needs(const dpi_plan *plan, dpi_release_plan *needs, dpi_error *err) {
+    if (needs->struct_size != sizeof *needs)
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_release_plan: struct_size is %zu, must be %zu",
+                        needs->struct_size, sizeof *needs);
+    const bool plain = dpi_plan_is_plain(plan);
+    dpi_release_plan made = {.struct_size = sizeof made,
+                             .n_ctx = plan->options.session.n_ctx,
+                             .n_prompt_public = plan->prompts_info.n_public,
+                             .n_prompt_shared = plain ? 0 : plan->prompts_info.n_prefix,
+                             .n_parallel = plan->options.n_parallel,
+                             .rows_per_step =
+                                 plan->options.session.n_seq * plan->options.n_parallel,
+                             .chat = plan->prompts_info.chat};
+    const int32_t most = dpi_sampler_per_unit(&plan->claim.method);
+    made.n_record_usual = usual_record(plan, needs);
+    made.n_unit_usual =
+        needs->n_unit_usual > 0 && needs->n_unit_usual < most ? needs->n_unit_usual : most;
+    DPI_TRY(plan_memory(plan, &made, err));
+    DPI_TRY(plan_time(plan, &made, err));
+    *needs = made;
+    return DPI_STATUS_OK;
+}
