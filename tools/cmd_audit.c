@@ -5,9 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dpinfer/audit_path.h"
-#include "dpinfer/audit_training.h"
-#include "dpinfer/augpe.h"
+#include "audit/audit.h"
 #include "tools/commands.h"
 #include "tools/facts.h"
 #include "tools/output.h"
@@ -89,17 +87,13 @@ static int write_report(facts *f, const args *a) {
 }
 
 static int run_audits(const args *a, const dpi_audit_options *options, audit *x, facts *f) {
-    int32_t n_failed, n_failed_path, n_failed_augpe, n_failed_training;
+    int32_t n_failed;
     dpi_error err;
     if (!x->json)
         printf("%-5s  %-46s  %-28s  %12s  %-17s  %7s  %s\n", "audit", "of", "measured", "value",
                "bounds", "seconds", "verdict");
-    if (dpi_audit_run(options, add_result, x, &n_failed, &err) != DPI_STATUS_OK ||
-        dpi_audit_path_run(options, add_result, x, &n_failed_path, &err) != DPI_STATUS_OK ||
-        dpi_audit_augpe_run(options, add_result, x, &n_failed_augpe, &err) != DPI_STATUS_OK ||
-        dpi_audit_training_run(options, add_result, x, &n_failed_training, &err) != DPI_STATUS_OK)
+    if (dpi_audit_run(options, add_result, x, &n_failed, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    n_failed += n_failed_path + n_failed_augpe + n_failed_training;
     const int n = (int)json_array_size(x->results);
     if (!x->json)
         printf("%d of %d passed in %.1f s\n", n - n_failed, n, x->seconds);
@@ -114,7 +108,7 @@ static int run_audits(const args *a, const dpi_audit_options *options, audit *x,
     return code;
 }
 
-/* The folder that audit F writes its files in, in $TMPDIR or /tmp. It is empty again when the audit
+/* The folder that audits write files in, in $TMPDIR or /tmp. It is empty again when the audit
  * ends. */
 static int make_folder(char *path, size_t size) {
     const char *parent = getenv("TMPDIR");

@@ -12,16 +12,17 @@ declare -A upstream=(
     [engine]="base kernels gguf tokenizer"
     [dp/exact]="base kernels" [dp/account]="base kernels dp/exact" [dp/pld]="base dp/account"
     [dp/local]="base kernels dp/exact" [dp/methods]="base kernels dp/exact dp/account"
-    [dp/audit]="base kernels $dp"
-    [pipeline]="$engine grammar $dp dp/audit" [train]="$engine $dp"
+    [pipeline]="$engine grammar $dp" [train]="$engine $dp"
     [pipeline/ledger]="base dp/account" [pipeline/journal]="base"
-    [pipeline/release]="$engine grammar $dp dp/audit pipeline $books"
-    [pipeline/perturb]="$engine dp/exact dp/local dp/audit"
+    [pipeline/release]="$engine grammar $dp pipeline $books"
+    [pipeline/perturb]="$engine dp/exact dp/local"
     [pipeline/shards]="base dp/account $release"
-    [pipeline/finetune]="$engine $dp dp/audit $release train"
-    [pipeline/augpe]="$engine dp/exact dp/account dp/audit $release"
+    [pipeline/finetune]="$engine $dp $release train"
+    [pipeline/augpe]="$engine dp/exact dp/account $release"
+    # Audits look inside: at samplers, and at what drives them.
+    [audit]="base kernels $dp $release pipeline/finetune pipeline/augpe train"
     [corpus]="" [serve]="" [examples]="" # the public interface alone
-    [tools]="serve eval" [eval]="corpus"
+    [tools]="serve eval audit" [eval]="corpus"
     [bench]="$engine $dp pipeline pipeline/release train corpus"
 )
 # folder_of FILE: $folder, with the parts of dp/ and pipeline/ apart.

@@ -281,24 +281,6 @@ TEST(test_null_records) {
         assert_int_equal(f->votes[i], 0);
 }
 
-static int n_failed_audits;
-
-static void print_result(void *user, const dpi_audit_result *r) {
-    (void)user;
-    n_failed_audits += !r->passed;
-    if (!r->passed)
-        print_message("%s | %s | %s (%g)\n", r->audit, r->subject, r->failure, r->measured);
-}
-
-TEST(test_audit) {
-    DEFAULTS(dpi_audit_options, o);
-    int32_t n_failed = 0;
-    o.model = model, o.folder = path_in(dir, "");
-    o.session.n_threads = 2;
-    assert_ok(dpi_audit_augpe_run(&o, print_result, NULL, &n_failed, ERR));
-    assert_int_equal(n_failed + n_failed_audits, 0);
-}
-
 /* ---- The report ------------------------------------------------------------------------------ */
 
 /* How many fields of a report are wrong. */

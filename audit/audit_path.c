@@ -1,0 +1,580 @@
+/* audit_path.c - audit F: whole releases of made-up records and of their neighbours: files,
+ * batches, prompts, generations, with random bits that the audit chooses. It sees which record is
+ * in which slot by its logits, which it computes a second time. It holds that each record is in at
+ * most one text, that taking one away moves no other and changes no other text, that public
+ * prompts, public logits and the number of texts are the same, and that secret assignment has its
+ * probabilities (dp/PRIVACY.md section 9). See path.h. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "audit/path.h"
+#include "base/status.h"
+#include "dpinfer/write.h"
+
+/* ---- Neighbours ------------------------------------------------------------------------------ */
+
+/* What becomes of a unit on the other side: null; not there; only its first record; with private
+ * labels another unit, which has the same records and the other label. */
+typedef enum path_change { CHANGE_EMPTY, CHANGE_GONE, CHANGE_FEWER, CHANGE_LABEL } path_change;
+
+/* Both sides of a pair. `moved` is the unit in which they differ: a record, or all records of one
+ * ID. */
+typedef struct pair {
+    path_world *world;
+    path_trace with, without;
+    path_layout here, there;
+    int32_t moved;
+    path_change change;
+    int64_t most_moved;    /* by which a sum may differ, in units of K */
+    long double most_eta;  /* by which a loss may exceed one eta */
+    long double max_ratio; /* of a loss to eta */
+    int64_t n_free;        /* steps */
+} pair;
+
+static bool same_step(const path_text *x, const path_text *y, int32_t t) {
+    const size_t n = x->n_support[t];
+    return n == y->n_support[t] && x->token[t] == y->token[t] &&
+           memcmp(x->support[t], y->support[t], n * sizeof(int32_t)) == 0 &&
+           memcmp(x->sum[t], y->sum[t], n * sizeof(int64_t)) == 0 &&
+           memcmp(x->weights[t], y->weights[t], n * sizeof(dpi_u128)) == 0;
+}
+
+/* A text that the record is not in: nothing changes at all. */
+static void check_other_text(const pair *p, const path_text *x, const path_text *y) {
+    bool same = x->n_seen == y->n_seen && x->n_slots <= DPI_PATH_SLOTS;
+    for (int32_t t = 0; t < x->n_seen && same; t++)
+        same = same_step(x, y, t);
+    dpi_audit_hold(p->world->audit, same, "a record changes a text that it is not in");
+}
+
+/* Its own text: the same support, sums that differ by c of the record, a loss that eta allows. */
+static void check_own_text(pair *p, const path_text *x, const path_text *y) {
+    dpi_audit *a = p->world->audit;
+    const dpi_sampler_plan *plan = &p->with.plan;
+    for (int32_t t = 0; t < x->n_seen; t++) {
+        const size_t n = x->n_support[t];
+        if (!dpi_audit_hold(a,
+                            n == y->n_support[t] && t < y->n_seen && x->token[t] == y->token[t] &&
+                                memcmp(x->support[t], y->support[t], n * sizeof(int32_t)) == 0,
+                            "the supports of neighbours differ"))
+            return;
+        int64_t most = 0;
+        for (size_t i = 0; i < n; i++) {
+            const int64_t moved = llabs(x->sum[t][i] - y->sum[t][i]);
+            most = moved > most ? moved : most;
+        }
+        const dpi_distribution d = {.n_support = (int64_t)n, .weights = x->weights[t]};
+        const dpi_distribution e = {.n_support = (int64_t)n, .weights = y->weights[t]};
+        const long double loss = dpi_audit_loss(&d, &e);
+        dpi_audit_hold(a, most <= p->most_moved * plan->K,
+                       "a sum moves by more than a record may move it");
+        dpi_audit_hold(a, loss <= p->most_eta * (long double)plan->eta + 0x1p-55L,
+                       "a loss exceeds eta");
+        p->max_ratio = fmaxl(p->max_ratio, loss / plan->eta / p->most_eta);
+    }
+}
+
+/* Every other record is in the text and slot where it was; where batches are not by position, in
+ * the same text. */
+static void check_layouts(const pair *p, bool by_position) {
+    const path_world *w = p->world;
+    for (int32_t i = 0; i < w->n_records; i++) {
+        if (dpi_path_unit(w, i) == p->moved) {
+            dpi_audit_hold(w->audit, p->change >= CHANGE_FEWER || p->there.n_places[i] == 0,
+                           "a record that is null is in a text");
+            continue;
+        }
+        dpi_audit_hold(w->audit,
+                       p->here.n_places[i] == p->there.n_places[i] &&
+                           p->here.text[i] == p->there.text[i] &&
+                           (!by_position || p->here.slot[i] == p->there.slot[i]),
+                       "a record that is taken away moves another one");
+    }
+}
+
+/* The text that the unit is in: one, with all of its records that are used. -1: none. */
+static int32_t text_of_unit(const pair *p, const path_layout *layout) {
+    const path_world *w = p->world;
+    int32_t text = -1;
+    for (int32_t i = 0; i < w->n_records; i++) {
+        if (dpi_path_unit(w, i) != p->moved || layout->n_places[i] == 0)
+            continue;
+        dpi_audit_hold(w->audit, text < 0 || text == layout->text[i], "a unit is in two texts");
+        text = layout->text[i];
+    }
+    return text;
+}
+
+/* With a pace: the same steps are private, and no more of them than the quota. */
+static void check_decisions(pair *p, const path_text *x, const path_text *y) {
+    int32_t n_private = 0;
+    for (int32_t t = 0; t < x->n_seen; t++) {
+        dpi_audit_hold(p->world->audit, x->is_free[t] == y->is_free[t],
+                       "a decision depends on a record");
+        n_private += !x->is_free[t];
+    }
+    p->n_free += x->n_seen - n_private;
+    dpi_audit_hold(p->world->audit, n_private <= p->with.plan.n_private,
+                   "more private tokens than the quota");
+}
+
+static void compare(pair *p, const path_setup *s) {
+    dpi_audit *a = p->world->audit;
+    const bool paced = s->pace != DPI_PACE_NONE;
+    if (!paced)
+        check_layouts(p, !dpi_path_is_assigned(s));
+    dpi_audit_hold(a, p->with.n_texts == p->without.n_texts,
+                   "a record changes the number of texts");
+    dpi_audit_hold(a, p->with.events == p->without.events,
+                   "a record changes what a caller is told");
+    dpi_audit_hold(a, p->with.claim == p->without.claim, "a record changes the statement");
+    /* With a pace logits do not tell which text a record is in: by position it follows, else it may
+     * be any. */
+    const bool any = paced && dpi_path_is_assigned(s);
+    const int32_t own = paced ? p->moved / s->batch : text_of_unit(p, &p->here);
+    const int32_t other = paced ? own : text_of_unit(p, &p->there);
+    dpi_audit_hold(a, own == other || other < 0 || p->change == CHANGE_LABEL,
+                   "a unit goes to another text");
+    for (int32_t b = 0; b < p->with.n_texts && b < DPI_PATH_TEXTS; b++) {
+        if (paced)
+            check_decisions(p, &p->with.text[b], &p->without.text[b]);
+        if (any || b == own || (b == other && other >= 0))
+            check_own_text(p, &p->with.text[b], &p->without.text[b]);
+        else
+            check_other_text(p, &p->with.text[b], &p->without.text[b]);
+    }
+}
+
+/* ---- One setup, and all of its neighbours ---------------------------------------------------- */
+
+/* Which of its unit's records a record is: only those with the unit's label count. */
+static int32_t place_in_unit(const path_world *w, int32_t record) {
+    int32_t k = 0;
+    for (int32_t i = dpi_path_unit(w, record); i < record && w->n_units > 0; i += w->n_units)
+        k += dpi_path_has_label(w, i);
+    return k;
+}
+
+static bool is_used(const path_world *w, const path_setup *s, int32_t record) {
+    return w->n_units == 0 ||
+           (dpi_path_has_label(w, record) && place_in_unit(w, record) < s->per_unit);
+}
+
+/* By position: the text and slot of a record, by arithmetic of its own. Of units the k-th record
+ * has the k-th slot of its unit; labels come one after the other. */
+static int32_t place_of(const path_world *w, const path_setup *s, int32_t record, int32_t *slot) {
+    const int32_t unit = dpi_path_unit(w, record), B = s->batch;
+    const int32_t M = w->n_units > 0 ? s->per_unit : 1;
+    const int32_t at = w->labels ? unit / 2 : unit;
+    const int32_t n_first = (w->n_units + 1) / 2; /* units of the first label */
+    *slot = at % B * M + place_in_unit(w, record);
+    return (dpi_path_label(w, unit) ? (n_first + B - 1) / B : 0) + at / B;
+}
+
+/* The label of a text: texts of the first label come first. */
+static int32_t label_of(const path_world *w, const path_setup *s, int32_t text) {
+    const int32_t n_first = dpi_path_is_assigned(s) ? (s->n_texts + 1) / 2
+                                           : ((w->n_units + 1) / 2 + s->batch - 1) / s->batch;
+    return w->labels && text >= n_first;
+}
+
+static void check_labels(const path_world *w, const path_setup *s, const path_trace *trace,
+                         const path_layout *layout) {
+    for (int32_t b = 0; b < trace->n_texts && b < DPI_PATH_TEXTS && s->histogram == 0; b++)
+        dpi_audit_hold(w->audit, trace->text[b].label == label_of(w, s, b),
+                       "a text has the label of another");
+    for (int32_t i = 0; i < w->n_records; i++)
+        dpi_audit_hold(w->audit,
+                       layout->n_places[i] == 0 ||
+                           trace->text[layout->text[i]].label ==
+                               dpi_path_label(w, dpi_path_unit(w, i)),
+                       "a unit is in a text of another label");
+}
+
+/* Where the records have to be. By position: in their places, and null ones in none. By content:
+ * each in one text, however many there are. By a draw: at most in one, which dpi_path_layout has
+ * seen. */
+static void check_places(const path_world *w, const path_setup *s, const path_trace *trace,
+                         const path_layout *layout) {
+    for (int32_t i = 0; i < w->n_records; i++) {
+        const bool present = w->state[i] == PATH_PRESENT;
+        if (dpi_path_is_assigned(s)) {
+            dpi_audit_hold(w->audit,
+                           s->subsample > 0 || s->histogram > 0 ||
+                               layout->n_places[i] == (present && is_used(w, s, i)),
+                           "a record is in no text, or one too many is");
+            continue;
+        }
+        int32_t slot;
+        const int32_t text = place_of(w, s, i, &slot);
+        const bool wanted = present && is_used(w, s, i) && text < trace->n_texts;
+        dpi_audit_hold(
+            w->audit,
+            layout->n_places[i] == wanted &&
+                (!wanted || (layout->text[i] == text && layout->slot[i] == slot)),
+            "a record is not in its place");
+    }
+    const int32_t n = w->n_units > 0 ? w->n_units : w->n_records, B = s->batch;
+    const int32_t n_batches =
+        w->labels ? ((n + 1) / 2 + B - 1) / B + (n / 2 + B - 1) / B : (n + B - 1) / B;
+    const int32_t n_texts =
+        s->n_texts > 0 && (dpi_path_is_assigned(s) || s->n_texts < n_batches) ? s->n_texts
+                                                                              : n_batches;
+    dpi_audit_hold(w->audit, trace->n_texts == n_texts,
+                   "the number of texts is not the public one");
+}
+
+dpi_status dpi_path_check(path_world *w, const path_setup *s, path_trace *trace,
+                          path_layout *layout) {
+    DPI_TRY(dpi_path_observe(w, s, trace));
+    if (s->pace != DPI_PACE_NONE)
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_path_layout(w, trace, layout));
+    check_places(w, s, trace, layout);
+    check_labels(w, s, trace, layout);
+    return DPI_STATUS_OK;
+}
+
+/* The other side of a pair: `here` has observed the records as they are. */
+static dpi_status observe_change(path_world *w, const path_setup *s, pair *p) {
+    path_state before[DPI_PATH_RECORDS];
+    memcpy(before, w->state, sizeof before);
+    const path_state state = p->change == CHANGE_EMPTY ? PATH_EMPTY : PATH_GONE;
+    for (int32_t i = p->moved; i < w->n_records && p->change != CHANGE_LABEL; i++)
+        if (dpi_path_unit(w, i) == p->moved && (p->change != CHANGE_FEWER || i != p->moved))
+            w->state[i] = state;
+    if (p->change == CHANGE_LABEL) {
+        w->flipped = p->moved;
+        DPI_TRY(dpi_path_encode(w));
+    }
+    const dpi_status status = dpi_path_check(w, s, &p->without, &p->there);
+    memcpy(w->state, before, sizeof before);
+    w->flipped = -1;
+    return p->change == CHANGE_LABEL && status == DPI_STATUS_OK ? dpi_path_encode(w) : status;
+}
+
+static bool is_neighbour(const path_world *w, const path_setup *s, const pair *p) {
+    return p->change == CHANGE_GONE    ? s->adjacency == DPI_ADJACENCY_ADD_REMOVE
+           : p->change == CHANGE_FEWER ? w->n_units > 0
+           : p->change == CHANGE_LABEL ? w->labels == DPI_LABELS_PRIVATE
+                                       : true;
+}
+
+/* Groups of similar records: each record goes where it goes when it is the only one. */
+static dpi_status check_alone(path_world *w, const path_setup *s, pair *p, int32_t step) {
+    for (int32_t i = 0; i < w->n_records; i += step) {
+        path_state before[DPI_PATH_RECORDS];
+        if (w->state[i] != PATH_PRESENT)
+            continue;
+        memcpy(before, w->state, sizeof before);
+        for (int32_t k = 0; k < w->n_records; k++)
+            w->state[k] = k == i ? PATH_PRESENT : PATH_GONE;
+        const dpi_status status = dpi_path_check(w, s, &p->without, &p->there);
+        memcpy(w->state, before, sizeof before);
+        DPI_TRY(status);
+        dpi_audit_hold(w->audit, p->there.text[i] == p->here.text[i],
+                       "a record's group depends on other records");
+    }
+    return DPI_STATUS_OK;
+}
+
+/* The records against themselves without each unit. step: every so many units. */
+static dpi_status check_neighbours(path_world *w, const path_setup *s, pair *p, int32_t step) {
+    const int32_t n = w->n_units > 0 ? w->n_units : w->n_records;
+    const bool zero_out = s->adjacency == DPI_ADJACENCY_ZERO_OUT;
+    p->world = w;
+    DPI_TRY(dpi_path_check(w, s, &p->with, &p->here));
+    for (p->moved = 0; p->moved < n; p->moved += step) {
+        if (w->n_units == 0 && w->state[p->moved] != PATH_PRESENT)
+            continue;
+        for (p->change = CHANGE_EMPTY; p->change <= CHANGE_LABEL; p->change++) {
+            const bool twice = p->change == CHANGE_FEWER; /* c against another c, not against 0 */
+            p->most_moved = zero_out || twice ? 2 : 1;
+            p->most_eta = twice && !zero_out ? 2 : 1;
+            if (!is_neighbour(w, s, p))
+                continue;
+            w->empty_form = p->moved / step % 3;
+            DPI_TRY(observe_change(w, s, p));
+            compare(p, s);
+        }
+    }
+    return s->n_clusters > 0 ? check_alone(w, s, p, step) : DPI_STATUS_OK;
+}
+
+static dpi_status open_pair(const path_world *w, pair *p) {
+    DPI_TRY(dpi_path_trace_create(w, &p->with));
+    return dpi_path_trace_create(w, &p->without);
+}
+
+static void close_pair(pair *p) {
+    dpi_path_trace_free(&p->with);
+    dpi_path_trace_free(&p->without);
+}
+
+/* ---- A line: setups, from each kind of source ------------------------------------------------ */
+
+typedef struct path_line {
+    const char *subject;
+    int32_t n_records, empty; /* records, and one of them that is null from the start; -1: none */
+    const path_setup *setups;
+    size_t n_setups;
+    int32_t n_units, labels; /* 0: each record is a unit, no labels; else only files with fields */
+} path_line;
+
+static dpi_status run_setups(dpi_audit *a, const dpi_model *model, const path_line *l,
+                             path_source source, long double *max_ratio, int64_t *n_free) {
+    path_world *w = calloc(1, sizeof *w);
+    pair *p = calloc(1, sizeof *p);
+    dpi_status status = w && p ? dpi_path_open(w, a, model, source, l->n_records)
+                               : dpi_no_memory(a->err, "audit F");
+    if (status == DPI_STATUS_OK)
+        status = open_pair(w, p);
+    if (status == DPI_STATUS_OK) {
+        w->n_units = l->n_units;
+        w->labels = l->labels;
+        status = dpi_path_encode(w);
+    }
+    if (status == DPI_STATUS_OK && l->empty >= 0)
+        w->state[l->empty] = PATH_EMPTY;
+    for (size_t i = 0; i < l->n_setups && status == DPI_STATUS_OK; i++)
+        status = check_neighbours(w, &l->setups[i], p, a->options.effort < 1 ? 3 : 1);
+    if (p) {
+        *max_ratio = fmaxl(*max_ratio, p->max_ratio);
+        *n_free += p->n_free;
+        close_pair(p);
+    }
+    if (w)
+        dpi_path_close(w);
+    free(w);
+    free(p);
+    return status;
+}
+
+static dpi_status run_line(dpi_audit *a, const dpi_model *model, const path_line *l) {
+    long double max_ratio = 0;
+    int64_t n_free = 0;
+    DPI_TRY(dpi_audit_begin(a, "F", l->subject));
+    for (path_source source = l->n_units > 0 ? PATH_JSONL : PATH_MEMORY; source < PATH_SOURCES;
+         source++)
+        DPI_TRY(run_setups(a, model, l, source, &max_ratio, &n_free));
+    dpi_audit_hold(a, l->setups[0].pace == DPI_PACE_NONE || n_free > 0, "no step is free");
+    dpi_audit_end(a, "largest loss / eta", (double)max_ratio, .05, 1 + 1e-9);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status audit_position(dpi_audit *a, const dpi_model *model) {
+    static const path_setup setups[] = {
+        {.batch = 3, .n_tokens = 3, .stop_at = -1},
+        {.batch = 3, .n_tokens = 3, .stop_at = -1, .adjacency = DPI_ADJACENCY_ZERO_OUT},
+        {.batch = 3, .n_tokens = 3, .stop_at = 1, .top_k = 40},
+        {.batch = 3, .n_texts = 2, .n_tokens = 2, .stop_at = -1, .top_k = 5},
+        {.batch = 8, .n_tokens = 1, .stop_at = -1},
+    };
+    return run_line(a, model,
+                    &(path_line){"the path, records by position", 8, 2, setups,
+                                 sizeof setups / sizeof *setups, 0, 0});
+}
+
+/* Units of two or three records, which stand apart in the file; with M below that, some are not
+ * used. */
+static dpi_status audit_units(dpi_audit *a, const dpi_model *model) {
+    static const path_setup setups[] = {
+        {.batch = 2, .n_tokens = 2, .stop_at = -1, .per_unit = 2},
+        {.batch = 2, .n_tokens = 1, .stop_at = -1, .per_unit = 3,
+         .adjacency = DPI_ADJACENCY_ZERO_OUT},
+        {.batch = 2, .n_texts = 3, .n_tokens = 1, .stop_at = -1, .per_unit = 2, .bits = 1,
+         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+    };
+    return run_line(a, model,
+                    &(path_line){"the path, units of records", 12, 7, setups,
+                                 sizeof setups / sizeof *setups, 5, DPI_LABELS_NONE});
+}
+
+static dpi_status audit_labels(dpi_audit *a, const dpi_model *model) {
+    static const path_setup by_position[] = {
+        {.batch = 2, .n_tokens = 2, .stop_at = -1, .per_unit = 2},
+        {.batch = 1, .n_tokens = 1, .stop_at = -1, .per_unit = 1},
+    };
+    static const path_setup by_content[] = {
+        {.batch = 2, .n_texts = 4, .n_tokens = 2, .stop_at = -1, .per_unit = 2, .bits = 2,
+         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+        {.batch = 2, .n_texts = 3, .n_tokens = 1, .stop_at = -1, .per_unit = 3, .bits = 3,
+         .n_shards = 2, .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+    };
+    DPI_TRY(run_line(a, model,
+                     &(path_line){"the path, public labels", 11, 3, by_position,
+                                  sizeof by_position / sizeof *by_position, 5,
+                                  DPI_LABELS_PUBLIC}));
+    return run_line(a, model,
+                    &(path_line){"the path, private labels", 11, 3, by_content,
+                                 sizeof by_content / sizeof *by_content, 5, DPI_LABELS_PRIVATE});
+}
+
+/* The temperatures are low, so that the model, which is made of random weights, is sure here and
+ * there. */
+static dpi_status audit_paced(dpi_audit *a, const dpi_model *model) {
+    static const path_setup setups[] = {
+        {.batch = 3, .n_tokens = 3, .stop_at = -1, .pace = DPI_PACE_AUTO, .tau = .03},
+        {.batch = 2, .n_tokens = 3, .stop_at = -1, .pace = DPI_PACE_AUTO, .tau = .06, .top_k = 9},
+        {.batch = 8, .n_tokens = 3, .stop_at = -1, .pace = DPI_PACE_TOP, .tau = .03,
+         .adjacency = DPI_ADJACENCY_ZERO_OUT},
+    };
+    static const path_setup of_units[] = {
+        {.batch = 2, .n_tokens = 3, .stop_at = -1, .pace = DPI_PACE_AUTO, .tau = .03,
+         .per_unit = 2},
+        {.batch = 3, .n_tokens = 3, .stop_at = -1, .pace = DPI_PACE_TOP, .tau = .05, .per_unit = 3},
+    };
+    static const path_setup by_content[] = {
+        {.batch = 2, .n_texts = 2, .n_tokens = 3, .stop_at = -1, .bits = 1,
+         .pace = DPI_PACE_AUTO, .tau = .06, .top_k = 9, .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+        {.batch = 3, .n_texts = 2, .n_tokens = 3, .stop_at = -1, .bits = 2,
+         .pace = DPI_PACE_TOP, .tau = .06, .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+    };
+    DPI_TRY(run_line(a, model,
+                     &(path_line){"the path, a pace from public texts", 6, 1, setups,
+                                  sizeof setups / sizeof *setups, 0, 0}));
+    static const path_setup of_labels[] = {
+        {.batch = 2, .n_texts = 4, .n_tokens = 2, .stop_at = -1, .bits = 2, .pace = DPI_PACE_AUTO,
+         .tau = .03, .per_unit = 2, .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+    };
+    DPI_TRY(run_line(a, model,
+                     &(path_line){"the path, a pace and private labels", 11, 3, of_labels,
+                                  sizeof of_labels / sizeof *of_labels, 5, DPI_LABELS_PRIVATE}));
+    DPI_TRY(run_line(a, model,
+                     &(path_line){"the path, a pace and records by content", 6, 1,
+                                  by_content, sizeof by_content / sizeof *by_content, 0, 0}));
+    return run_line(a, model,
+                    &(path_line){"the path, a pace and units", 12, 7, of_units,
+                                 sizeof of_units / sizeof *of_units, 5, DPI_LABELS_NONE});
+}
+
+static dpi_status audit_content(dpi_audit *a, const dpi_model *model) {
+    enum { BY_CONTENT = DPI_ADJACENCY_ADD_REMOVE };
+    static const path_setup setups[] = {
+        {.batch = 2, .n_texts = 3, .n_tokens = 2, .stop_at = -1, .adjacency = BY_CONTENT,
+         .bits = 1},
+        {.batch = 2, .n_texts = 1, .n_tokens = 1, .stop_at = -1, .adjacency = BY_CONTENT,
+         .bits = 2},
+        {.batch = 5, .n_texts = 7, .n_tokens = 1, .stop_at = -1, .adjacency = BY_CONTENT,
+         .bits = 3},
+    };
+    return run_line(a, model,
+                    &(path_line){"the path, records by their content", 14, 4, setups,
+                                 sizeof setups / sizeof *setups, 0, 0});
+}
+
+/* More records than slots, so that a cap would show; 2 texts a group, and groups with 3 and 2. */
+static dpi_status audit_clusters(dpi_audit *a, const dpi_model *model) {
+    static const path_setup setups[] = {
+        {.batch = 2, .n_texts = 6, .n_tokens = 1, .stop_at = -1, .bits = 7, .n_clusters = 3,
+         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+        {.batch = 1, .n_texts = 5, .n_tokens = 1, .stop_at = -1, .bits = 8, .n_clusters = 2,
+         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+    };
+    return run_line(a, model,
+                    &(path_line){"the path, groups of similar records", 14, 4, setups,
+                                 sizeof setups / sizeof *setups, 0, 0});
+}
+
+static dpi_status audit_secret(dpi_audit *a, const dpi_model *model) {
+    static const path_setup setups[] = {
+        {.batch = 2, .n_texts = 2, .n_tokens = 2, .stop_at = -1, .subsample = .6, .bits = 4},
+        {.batch = 1, .n_texts = 3, .n_tokens = 1, .stop_at = -1, .subsample = .9, .bits = 5,
+         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+    };
+    return run_line(
+        a, model,
+        &(path_line){"the path, secret assignment", 10, 1, setups,
+                     sizeof setups / sizeof *setups, 0, 0});
+}
+
+/* ---- Several processes ---------------------------------------------------------------------- */
+
+/* Shards: the same holds for the texts of all of them. */
+static dpi_status audit_shards(dpi_audit *a, const dpi_model *model) {
+    static const path_setup setups[] = {
+        {.batch = 3, .n_tokens = 2, .stop_at = -1, .n_shards = 2},
+        {.batch = 2, .n_texts = 5, .n_tokens = 1, .stop_at = -1, .bits = 1, .n_shards = 3,
+         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+        {.batch = 2, .n_texts = 2, .n_tokens = 1, .stop_at = -1, .bits = 2, .n_shards = 2,
+         .subsample = .6},
+    };
+    return run_line(a, model,
+                    &(path_line){"the path, shards", 8, 1, setups,
+                                 sizeof setups / sizeof *setups, 0, 0});
+}
+
+/* ---- The user's model ------------------------------------------------------------------------ */
+
+static dpi_status audit_user_model(dpi_audit *a) {
+    static const path_setup setups[] = {
+        {.batch = 2, .n_tokens = 2, .stop_at = -1, .top_k = 100},
+        {.batch = 1, .n_texts = 2, .n_tokens = 1, .stop_at = -1, .bits = 6,
+         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+    };
+    const path_line l = {"the path of this model", 4, -1, setups,
+                         sizeof setups / sizeof *setups, 0, 0};
+    long double max_ratio = 0;
+    int64_t n_free = 0;
+    if (!a->options.model)
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_audit_begin(a, "F", l.subject));
+    DPI_TRY(run_setups(a, a->options.model, &l, a->options.folder ? PATH_CSV : PATH_MEMORY,
+                       &max_ratio, &n_free));
+    dpi_audit_end(a, "largest loss / eta", (double)max_ratio, 0, 1 + 1e-9);
+    return DPI_STATUS_OK;
+}
+
+/* ---- A model that is made -------------------------------------------------------------------- */
+
+static dpi_status run_made(dpi_audit *a, const dpi_model *model) {
+    DPI_TRY(audit_position(a, model));
+    DPI_TRY(audit_paced(a, model));
+    DPI_TRY(audit_units(a, model));
+    DPI_TRY(audit_labels(a, model));
+    DPI_TRY(audit_content(a, model));
+    DPI_TRY(audit_clusters(a, model));
+    DPI_TRY(audit_secret(a, model));
+    DPI_TRY(audit_shards(a, model));
+    DPI_TRY(dpi_path_audit_open(a, model));
+    return dpi_path_audit_runs(a, model);
+}
+
+static dpi_status audit_made_model(dpi_audit *a) {
+    char path[4096];
+    dpi_model_shape shape;
+    dpi_write_options write;
+    dpi_model *model = NULL;
+    if (!a->options.folder)
+        return DPI_STATUS_OK;
+    dpi_model_shape_init(&shape);
+    dpi_write_options_init(&write);
+    shape.n_layer = 1;
+    shape.n_embd = shape.n_ff = 32;
+    shape.n_head = 2;
+    shape.n_kv_head = 1;
+    shape.n_vocab = 300;
+    shape.n_ctx_train = 2 * DPI_PATH_CTX;
+    shape.rope_freq_base = 10000;
+    write.type = "F32";
+    write.n_threads = 1;
+    snprintf(path, sizeof path, "%s/made.gguf", a->options.folder);
+    DPI_TRY(dpi_model_make(&shape, NULL, 2, path, &write, a->err));
+    dpi_status status = dpi_model_open(path, NULL, &model, a->err);
+    unlink(path);
+    dpi_session_options session = a->options.session;
+    a->options.session.n_threads = 1;
+    if (status == DPI_STATUS_OK)
+        status = run_made(a, model);
+    a->options.session = session;
+    dpi_model_close(model);
+    return status;
+}
+
+dpi_status dpi_audit_path(dpi_audit *a) {
+    DPI_TRY(audit_made_model(a));
+    return audit_user_model(a);
+}
