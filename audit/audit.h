@@ -32,7 +32,8 @@ typedef struct dpi_audit_options {
 /* One line of the report. Strings are static. */
 typedef struct dpi_audit_result {
     size_t struct_size;
-    const char *audit;    /* letter of dp/PRIVACY.md section 9: "A" to "F" */
+    const char *audit;    /* what it holds, of dp/PRIVACY.md section 9: "loss", "draws", "game",
+                             "canaries", "releases" */
     const char *subject;  /* "InvisibleInk, zero-out, centred, filter" */
     const char *quantity; /* what `measured` is */
     double measured;

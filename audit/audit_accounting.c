@@ -1,4 +1,4 @@
-/* audit_accounting.c - audit A of plans: the (epsilon, delta) that a plan states, against what its
+/* audit_accounting.c - loss of plans: the (epsilon, delta) that a plan states, against what its
  * integers give by the formulas of docs/spec.md 4.1 and 4.4, and against an attacker; and what a
  * ledger counts of it, against those of 4.8. */
 #include <math.h>
@@ -81,7 +81,7 @@ static dpi_status audit_accountant(dpi_audit *a, int32_t accountant, const char 
     const bool br = accountant == DPI_ACCOUNTANT_BR;
     long double most = 0;
     const int32_t n = dpi_audit_count(a, N_PLANS);
-    DPI_TRY(dpi_audit_begin(a, "A", subject));
+    DPI_TRY(dpi_audit_begin(a, "loss", subject));
     for (int32_t i = 0; i < n; i++) {
         dpi_sampler_options o;
         dpi_sampler_plan p;
@@ -134,7 +134,7 @@ static dpi_status audit_long_texts(dpi_audit *a) {
     static const int32_t lengths[] = {500, 2000, 5000, 10000};
     static const double cases[][2] = {{.01, .2}, {.25, .2}, {.25, 1}, {1, 1}, {1, 3}, {4, 1}};
     long double most = 0, least = INFINITY;
-    DPI_TRY(dpi_audit_begin(a, "A", "br of 500 to 10,000 tokens"));
+    DPI_TRY(dpi_audit_begin(a, "loss", "br of 500 to 10,000 tokens"));
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
             const double mu = cases[k][0], epsilon = cases[k][1], eta = sqrt(8 * mu / lengths[i]);
@@ -275,7 +275,7 @@ static dpi_status audit_ledger(dpi_audit *a) {
     enum { N_KINDS = sizeof plans / sizeof *plans };
     const int32_t n = dpi_audit_count(a, N_PLANS);
     long double most = 0;
-    DPI_TRY(dpi_audit_begin(a, "A", "plans as a ledger counts them"));
+    DPI_TRY(dpi_audit_begin(a, "loss", "plans as a ledger counts them"));
     for (int32_t i = 0; i < 2 * n * N_KINDS; i++)
         DPI_TRY(audit_ledger_plan(a, &plans[i / 2 % N_KINDS], i % 2, &most));
     dpi_audit_end(a, "divergence of the formula / counted", (double)most, .999999, 1 + 1e-9);

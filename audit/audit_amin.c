@@ -1,4 +1,4 @@
-/* audit_amin.c - audit A of Amin et al.: the private token's loss, the sensitivity of the distance,
+/* audit_amin.c - loss of Amin et al.: the private token's loss, the sensitivity of the distance,
  * and the ledger of a text. */
 #include <math.h>
 #include <string.h>
@@ -209,7 +209,7 @@ static dpi_status audit_adjacency(dpi_audit *a, int32_t adjacency, double subsam
                                   const char *subject) {
     setting s = {.audit = a};
     const int32_t n = dpi_audit_count(a, N_SETTINGS);
-    DPI_TRY(dpi_audit_begin(a, "A", subject));
+    DPI_TRY(dpi_audit_begin(a, "loss", subject));
     for (int32_t i = 0; i < n; i++) {
         dpi_audit_case w;
         memset(&w, 0, sizeof w);
@@ -410,13 +410,13 @@ dpi_status dpi_audit_amin(dpi_audit *a) {
             DPI_TRY(audit_adjacency(a, adjacency, 0, units, subjects[units][adjacency]));
     DPI_TRY(
         audit_adjacency(a, DPI_ADJACENCY_REPLACE_BY_NULL, .3, false, "Amin, secret assignment"));
-    DPI_TRY(dpi_audit_begin(a, "A", "Amin, ledgers of texts"));
+    DPI_TRY(dpi_audit_begin(a, "loss", "Amin, ledgers of texts"));
     for (int32_t i = 0, n = dpi_audit_count(a, 20); i < n; i++)
         for (int32_t adjacency = 0; adjacency <= DPI_ADJACENCY_ZERO_OUT; adjacency++)
             for (int32_t kind = 0; kind < 4; kind++)
                 DPI_TRY(audit_text(a, adjacency, kind, &most));
     dpi_audit_end(a, "largest spending / rho", (double)most, .999, 1);
-    DPI_TRY(dpi_audit_begin(a, "A", "Amin, texts with a pace"));
+    DPI_TRY(dpi_audit_begin(a, "loss", "Amin, texts with a pace"));
     for (int32_t i = 0, n = dpi_audit_count(a, 20); i < n; i++)
         for (int32_t adjacency = 0; adjacency <= DPI_ADJACENCY_ZERO_OUT; adjacency++) {
             DPI_TRY(audit_paced_text(a, adjacency, &n_most));

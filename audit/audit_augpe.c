@@ -1,4 +1,4 @@
-/* audit_augpe.c - audit F of private evolution: whole rounds over made-up records, beside their
+/* audit_augpe.c - rounds of private evolution: whole rounds over made-up records, beside their
  * neighbours. The audit knows the seed of the noise, and computes the histogram a second time. Runs
  * without a seed, whose noise nobody can compute, are held beside each other. */
 #include <inttypes.h>
@@ -281,7 +281,7 @@ static dpi_status play(world *with, world *without, int32_t adjacency, double *n
 
 static dpi_status audit_neighbours(dpi_audit *a) {
     double norm = 0;
-    DPI_TRY(dpi_audit_begin(a, "F", "AugPE, rounds of neighbours"));
+    DPI_TRY(dpi_audit_begin(a, "releases", "AugPE, rounds of neighbours"));
     for (int u = 0; u < N_UNITS; u++)
         for (int empty = 0; empty < 2; empty++) {
             /* Each selection with a threshold and without. */
@@ -330,7 +330,7 @@ static dpi_status audit_noise(dpi_audit *a) {
     enum { EQUAL_MAX = 6 };
     noise_table z;
     int most = 0;
-    DPI_TRY(dpi_audit_begin(a, "F", "AugPE, noise of two runs"));
+    DPI_TRY(dpi_audit_begin(a, "releases", "AugPE, noise of two runs"));
     for (int run = 0; run < N_RUNS; run++) {
         world w = {.audit = a, .without = -1};
         dpi_records *records = NULL;
@@ -542,7 +542,7 @@ static dpi_status check_endings(dpi_audit *a) {
 
 static dpi_status audit_charge(dpi_audit *a) {
     double share = 0;
-    DPI_TRY(dpi_audit_begin(a, "F", "AugPE, the charge"));
+    DPI_TRY(dpi_audit_begin(a, "releases", "AugPE, the charge"));
     for (int b = 0; b < N_BUDGETS; b++)
         DPI_TRY(try_budget(a, (budget)b, &share));
     DPI_TRY(check_endings(a));

@@ -1,4 +1,4 @@
-/* audit_canaries.c - audit D of training: one run on made-up units, the canaries, of which each is
+/* audit_canaries.c - canaries of training: one run on made-up units, the canaries, of which each is
  * there by a coin. The gradient of each is the worst one, of any length in a direction of its own.
  * From what the steps release it is guessed for some of them whether they are there, in two ways:
  * which epsilon the right guesses prove, beside the one that the accountant claims (Steinke, Nasr
@@ -84,7 +84,7 @@ static int32_t count_right(guess all[N_CANARIES]) {
 /* The attack by the sum of what is released, and by how much it changes from step to step, which a
  * unit that joins at times makes more if the noise stays. */
 static dpi_status report(dpi_audit *a, canaries *c, bool by_change, double claimed, double delta) {
-    DPI_TRY(dpi_audit_begin(a, "D", by_change ? "training, canaries by change"
+    DPI_TRY(dpi_audit_begin(a, "canaries", by_change ? "training, canaries by change"
                                               : "training, canaries by their sums"));
     for (int i = 0; i < N_CANARIES; i++) {
         const double mean = c->sum[i] / N_STEPS;

@@ -1,4 +1,4 @@
-/* audit_counts.c - audit F of counts with noise (dpinfer/counts.h): the noise is that of the
+/* audit_counts.c - counts with noise (dpinfer/counts.h): the noise is that of the
  * charge, each cell has its own, and there are no more groups than were charged. */
 #include <math.h>
 #include <stdio.h>
@@ -115,10 +115,10 @@ dpi_status dpi_audit_counts(dpi_audit *a) {
     dpi_ledger *ledger = NULL;
     if (!a->options.folder)
         return DPI_STATUS_OK;
-    DPI_TRY(dpi_audit_begin(a, "F", "counts with noise, the charge"));
+    DPI_TRY(dpi_audit_begin(a, "releases", "counts with noise, the charge"));
     int64_t *cells = malloc(N_CELLS * sizeof *cells);
     if (!cells)
-        return dpi_no_memory(a->err, "audit F");
+        return dpi_no_memory(a->err, "an audit");
     snprintf(path, sizeof path, "%s/counts.ledger", a->options.folder);
     dpi_status status = make_ledger(a, path, &ledger);
     if (status == DPI_STATUS_OK)

@@ -1,4 +1,4 @@
-/* audit_draws.c - audit B from outside: what is drawn, against frequencies from the formulas in
+/* audit_draws.c - draws from outside: what is drawn, against frequencies from the formulas in
  * real arithmetic, and against an exact sampler of another kind. */
 #include <math.h>
 #include <string.h>
@@ -137,12 +137,12 @@ static dpi_status audit_frequencies(dpi_audit *a) {
     double x = 0;
     batch b;
     DPI_TRY(make_batch(a, 16, &b));
-    DPI_TRY(dpi_audit_begin(a, "B", "draws against the formula"));
+    DPI_TRY(dpi_audit_begin(a, "draws", "draws against the formula"));
     DPI_TRY(count_draws(a, &b, n, ours));
     a->result.n_cases = n;
     dpi_audit_end_chi_square(a, chi_square(ours, b.probability, 16, n), 15);
 
-    DPI_TRY(dpi_audit_begin(a, "B", "draws against the reference sampler"));
+    DPI_TRY(dpi_audit_begin(a, "draws", "draws against the reference sampler"));
     count_reference(a, &b, n, theirs);
     for (int y = 0; y < 16; y++)
         if (ours[y] + theirs[y] > 0)
@@ -161,7 +161,7 @@ static dpi_status audit_pairs(dpi_audit *a) {
     batch b;
     dpi_sampler *s;
     DPI_TRY(make_batch(a, 8, &b));
-    DPI_TRY(dpi_audit_begin(a, "B", "pairs of consecutive draws"));
+    DPI_TRY(dpi_audit_begin(a, "draws", "pairs of consecutive draws"));
     dpi_status status = start(a, &b, &s);
     for (int32_t i = 0, x, y; i < n && status == DPI_STATUS_OK; i++) {
         status = draw(a, &b, s, &x);
@@ -198,7 +198,7 @@ static dpi_status audit_batches(dpi_audit *a, bool same_sampler) {
     dpi_sampler *s, *t = NULL;
     DPI_TRY(make_batch(a, 16, &b));
     DPI_TRY(dpi_audit_begin(
-        a, "B", same_sampler ? "two texts of one sampler" : "two samplers side by side"));
+        a, "draws", same_sampler ? "two texts of one sampler" : "two samplers side by side"));
     dpi_status status = start(a, &b, &s);
     if (status == DPI_STATUS_OK)
         status = start(a, &b, &t);
@@ -238,7 +238,7 @@ dpi_status dpi_audit_assignment(dpi_audit *a) {
     const int32_t n = dpi_audit_count(a, 300000);
     int64_t count[N * N] = {0};
     double probability[N * N];
-    DPI_TRY(dpi_audit_begin(a, "B", "secret assignment"));
+    DPI_TRY(dpi_audit_begin(a, "draws", "secret assignment"));
     for (int32_t i = 0; i < n; i++) {
         int32_t x, y;
         DPI_TRY(

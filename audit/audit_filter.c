@@ -1,4 +1,4 @@
-/* audit_filter.c - audit A of whole texts under the accountant filter: neighbours with the same
+/* audit_filter.c - loss of whole texts under the accountant filter: neighbours with the same
  * history, token after token. What one record's losses cost stays within its own budget, and
  * no other record's contributions depend on it. */
 #include <math.h>
@@ -103,7 +103,7 @@ static dpi_status play(text *x) {
 dpi_status dpi_audit_filter(dpi_audit *a) {
     const int32_t n = dpi_audit_count(a, N_TEXTS);
     long double most = 0;
-    DPI_TRY(dpi_audit_begin(a, "A", "InvisibleInk, texts under filter"));
+    DPI_TRY(dpi_audit_begin(a, "loss", "InvisibleInk, texts under filter"));
     for (int32_t i = 0; i < n; i++) {
         text x = {.audit = a};
         random_options(a, &x.records.options, i);

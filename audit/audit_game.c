@@ -1,4 +1,4 @@
-/* audit_game.c - audits C and D: an attacker who knows everything but one record reads texts and
+/* audit_game.c - game and canaries: an attacker who knows everything but one record reads texts and
  * says whether the record was there. V = 16, B = 4, T = 8, eta = .5.
  *
  * Tokens come in pairs on which the public logits and the other records agree, so that without the
@@ -103,7 +103,7 @@ dpi_status dpi_audit_play(dpi_audit *a, double eta, double claimed) {
     int32_t n_true = 0, n_false = 0;
     double delta = 0;
     game g;
-    DPI_TRY(dpi_audit_begin(a, "C", "game of 8 tokens, record or none"));
+    DPI_TRY(dpi_audit_begin(a, "game", "game of 8 tokens, record or none"));
     DPI_TRY(start(a, eta, claimed, &g));
     dpi_status status = count_yes(&g, true, n, &n_true);
     if (status == DPI_STATUS_OK)
@@ -130,7 +130,7 @@ dpi_status dpi_audit_one_run(dpi_audit *a) {
     int32_t n_right = 0;
     double delta = 0;
     game g;
-    DPI_TRY(dpi_audit_begin(a, "D", "one run, a canary in each batch"));
+    DPI_TRY(dpi_audit_begin(a, "canaries", "one run, a canary in each batch"));
     DPI_TRY(start(a, ETA, ETA, &g));
     dpi_status status = DPI_STATUS_OK;
     for (int32_t i = 0; i < N_CANARIES && status == DPI_STATUS_OK; i++) {

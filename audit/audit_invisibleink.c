@@ -1,4 +1,4 @@
-/* audit_invisibleink.c - audit A: what one record can do to the next token's distribution, measured
+/* audit_invisibleink.c - loss: what one record can do to the next token's distribution, measured
  * on the integers that tokens are drawn with. */
 #include <math.h>
 #include <string.h>
@@ -320,7 +320,7 @@ static dpi_status run_setting(setting *s, dpi_audit_case *w, bool sharp, bool lo
 static dpi_status audit_options(dpi_audit *a, const dpi_sampler_options *o, const char *subject) {
     setting s = {.audit = a, .range_factor = o->adjacency == DPI_ADJACENCY_ZERO_OUT ? 4 : 2};
     const int32_t n = dpi_audit_count(a, N_SETTINGS / (o->max_per_unit > 1 ? 2 : 1));
-    DPI_TRY(dpi_audit_begin(a, "A", subject));
+    DPI_TRY(dpi_audit_begin(a, "loss", subject));
     for (int32_t i = 0; i < n; i++) {
         dpi_audit_case w;
         memset(&w, 0, sizeof w);

@@ -1,4 +1,4 @@
-/* audit_mask.c - audit A of steps that may draw some tokens alone. The oracle is a vocabulary that
+/* audit_mask.c - loss of steps that may draw some tokens alone. The oracle is a vocabulary that
  * has no others: a sampler of n_allowed tokens, with their logits, must have the same distribution,
  * bit for bit. And neighbours, as without a mask: the same support, a loss of at most eta. */
 #include <math.h>
@@ -137,7 +137,7 @@ static dpi_status run_setting(masked *m) {
 dpi_status dpi_audit_mask(dpi_audit *a) {
     const int32_t n = dpi_audit_count(a, N_SETTINGS);
     double most = 0;
-    DPI_TRY(dpi_audit_begin(a, "A", "tokens that a public rule allows"));
+    DPI_TRY(dpi_audit_begin(a, "loss", "tokens that a public rule allows"));
     for (int32_t i = 0; i < n; i++) {
         masked m = {.audit = a};
         random_options(a, &m.w.options, i);

@@ -1,4 +1,4 @@
-/* audit_merge.c - audit A of texts whose references are spread over parts (dp/PRIVACY.md section 2,
+/* audit_merge.c - loss of texts whose references are spread over parts (dp/PRIVACY.md section 2,
  * "Sums of parts"). For every way to cut the slots: the sums that parts add up to are those of one
  * sampler with all slots, to the last bit, and the same random bits draw the same token. And sums
  * that are not those of all parts, each once, for this token, are refused. */
@@ -297,7 +297,7 @@ static dpi_status play(text *x, uint32_t cuts) {
 dpi_status dpi_audit_merge(dpi_audit *a) {
     const int32_t n = dpi_audit_count(a, N_SETTINGS);
     int32_t n_same = 0;
-    DPI_TRY(dpi_audit_begin(a, "A", "InvisibleInk, sums of parts"));
+    DPI_TRY(dpi_audit_begin(a, "loss", "InvisibleInk, sums of parts"));
     for (int32_t i = 0; i < n && !a->result.failure; i++) {
         text x = {.audit = a};
         random_options(a, &x.world[0].options, i);

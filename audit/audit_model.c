@@ -1,7 +1,7 @@
-/* audit_model.c - audit A of a model: texts from neighbouring batches with the same history. At
+/* audit_model.c - loss of a model: texts from neighbouring batches with the same history. At
  * every token the logits of the public prompt and of every record that both have are the same bits,
  * whatever else is in the batch, whatever other text shares the passes, and however many threads
- * there are; and the distributions are neighbours as audit A wants them.
+ * there are; and the distributions are neighbours as audits of loss want them.
  *
  * The history is made the same by the bits that tokens are drawn with: the audit is the source of
  * random bits, called when the weights of the next token are there, and gives bits for a candidate
@@ -275,7 +275,7 @@ dpi_status dpi_audit_model(dpi_audit *a) {
     if (!a->options.model)
         return DPI_STATUS_OK;
     DPI_TRY(dpi_model_info_get(a->options.model, &info, a->err));
-    DPI_TRY(dpi_audit_begin(a, "A", "the model's logits in texts"));
+    DPI_TRY(dpi_audit_begin(a, "loss", "the model's logits in texts"));
     const size_t n = (size_t)info.n_vocab;
     trace r = {.n_vocab = n,
                .logits = dpi_calloc(N_TOKENS * N_SEQ * n, sizeof *r.logits),

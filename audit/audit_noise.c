@@ -1,4 +1,4 @@
-/* audit_noise.c - audit B of noise: the laws of discrete Laplace and Gaussian noise; of the sparse
+/* audit_noise.c - draws of noise: the laws of discrete Laplace and Gaussian noise; of the sparse
  * vector, its answers, and that its threshold is noisy anew for each instance. */
 #include <math.h>
 
@@ -20,7 +20,7 @@ static dpi_status audit_laplace(dpi_audit *a) {
     const int32_t n = dpi_audit_count(a, N_DRAWS);
     int64_t count[N_CELLS] = {0};
     double expected[N_CELLS] = {0}, x = 0;
-    DPI_TRY(dpi_audit_begin(a, "B", "discrete Laplace noise"));
+    DPI_TRY(dpi_audit_begin(a, "draws", "discrete Laplace noise"));
     for (int32_t i = 0; i < n; i++) {
         int64_t z;
         DPI_TRY(dpi_noise_laplace(SCALE, a->options.random, a->options.random_user, &z, a->err));
@@ -41,7 +41,7 @@ static dpi_status audit_gaussian(dpi_audit *a, int64_t v, const char *subject) {
     const int32_t n = dpi_audit_count(a, N_DRAWS);
     int64_t count[N_CELLS] = {0};
     double expected[N_CELLS] = {0}, x = 0, sum = 0;
-    DPI_TRY(dpi_audit_begin(a, "B", subject));
+    DPI_TRY(dpi_audit_begin(a, "draws", subject));
     for (int32_t z = -REACH; z <= REACH; z++)
         sum += exp(-128.0 * z * z / (double)v);
     for (int32_t i = 0; i < n; i++) {
@@ -75,7 +75,7 @@ static dpi_status audit_answers(dpi_audit *a) {
     enum { N_OFFSETS = 9 };
     const int32_t n = dpi_audit_count(a, N_DRAWS / N_OFFSETS);
     double x = 0;
-    DPI_TRY(dpi_audit_begin(a, "B", "sparse vector, answers"));
+    DPI_TRY(dpi_audit_begin(a, "draws", "sparse vector, answers"));
     for (int i = 0; i < N_OFFSETS; i++) {
         dpi_svt svt = {.scale = SCALE, .threshold = 1000};
         const int32_t offset = 2 * (i - N_OFFSETS / 2);
@@ -166,7 +166,7 @@ static dpi_status audit_queries(dpi_audit *a) {
     text_options(a, V, N_TOKENS, &o);
     o.n_private = N_TOKENS;
     o.rho = 1e5;
-    DPI_TRY(dpi_audit_begin(a, "B", "sparse vector, queries of an instance"));
+    DPI_TRY(dpi_audit_begin(a, "draws", "sparse vector, queries of an instance"));
     DPI_TRY(dpi_sampler_create(&o, &s, a->err));
     dpi_status status = DPI_STATUS_OK;
     for (int32_t i = 0; i < n_texts && status == DPI_STATUS_OK; i++) {
@@ -211,7 +211,7 @@ static dpi_status audit_thresholds(dpi_audit *a) {
     dpi_sampler_options o;
     text_options(a, V, 100 * N_INSTANCES, &o);
     o.n_private = N_INSTANCES;
-    DPI_TRY(dpi_audit_begin(a, "B", "sparse vector, thresholds"));
+    DPI_TRY(dpi_audit_begin(a, "draws", "sparse vector, thresholds"));
     DPI_TRY(dpi_sampler_create(&o, &s, a->err));
     dpi_status status = DPI_STATUS_OK;
     for (int32_t i = 0; i < n_texts && status == DPI_STATUS_OK; i++)

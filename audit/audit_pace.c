@@ -1,4 +1,4 @@
-/* audit_pace.c - audit A of whole texts with a pace: neighbours with the same history, token after
+/* audit_pace.c - loss of whole texts with a pace: neighbours with the same history, token after
  * token. Decisions are recomputed from the public logits by the formulas of dp/PRIVACY.md section
  * 13, in long double. A free step is the same in both worlds and adds nothing; another one loses no
  * more than its own eta; and what they cost adds up to no more than the budget. */
@@ -312,7 +312,7 @@ static dpi_status play(text *x) {
 dpi_status dpi_audit_pace(dpi_audit *a) {
     const int32_t n = dpi_audit_count(a, N_TEXTS);
     double most = 0;
-    DPI_TRY(dpi_audit_begin(a, "A", "InvisibleInk, texts with a pace"));
+    DPI_TRY(dpi_audit_begin(a, "loss", "InvisibleInk, texts with a pace"));
     for (int32_t i = 0; i < n; i++) {
         text x = {.audit = a, .is_masked = dpi_audit_below(a, 3) == 0};
         random_options(a, &x.records.options, i);

@@ -1,4 +1,4 @@
-/* audit_path.c - audit F: whole releases of made-up records and of their neighbours: files,
+/* audit_path.c - whole releases of made-up records and of their neighbours: files,
  * batches, prompts, generations, with random bits that the audit chooses. It sees which record is
  * in which slot by its logits, which it computes a second time. It holds that each record is in at
  * most one text, that taking one away moves no other and changes no other text, that public
@@ -329,7 +329,7 @@ static dpi_status run_setups(dpi_audit *a, const dpi_model *model, const path_li
     path_world *w = calloc(1, sizeof *w);
     pair *p = calloc(1, sizeof *p);
     dpi_status status = w && p ? dpi_path_open(w, a, model, source, l->n_records)
-                               : dpi_no_memory(a->err, "audit F");
+                               : dpi_no_memory(a->err, "an audit");
     if (status == DPI_STATUS_OK)
         status = open_pair(w, p);
     if (status == DPI_STATUS_OK) {
@@ -356,7 +356,7 @@ static dpi_status run_setups(dpi_audit *a, const dpi_model *model, const path_li
 static dpi_status run_line(dpi_audit *a, const dpi_model *model, const path_line *l) {
     long double max_ratio = 0;
     int64_t n_free = 0;
-    DPI_TRY(dpi_audit_begin(a, "F", l->subject));
+    DPI_TRY(dpi_audit_begin(a, "releases", l->subject));
     for (path_source source = l->n_units > 0 ? PATH_JSONL : PATH_MEMORY; source < PATH_SOURCES;
          source++)
         DPI_TRY(run_setups(a, model, l, source, &max_ratio, &n_free));
@@ -521,7 +521,7 @@ static dpi_status audit_user_model(dpi_audit *a) {
     int64_t n_free = 0;
     if (!a->options.model)
         return DPI_STATUS_OK;
-    DPI_TRY(dpi_audit_begin(a, "F", l.subject));
+    DPI_TRY(dpi_audit_begin(a, "releases", l.subject));
     DPI_TRY(run_setups(a, a->options.model, &l, a->options.folder ? PATH_CSV : PATH_MEMORY,
                        &max_ratio, &n_free));
     dpi_audit_end(a, "largest loss / eta", (double)max_ratio, 0, 1 + 1e-9);

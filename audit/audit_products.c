@@ -1,4 +1,4 @@
-/* audit_products.c - audit A of features together: a method with an adjacency, an accountant, a
+/* audit_products.c - loss of features together: a method with an adjacency, an accountant, a
  * pace, units, centring, secret assignment and a mask, drawn at random, in every step of a text to
  * its last one. A fault may show in one combination, or in the last step alone. */
 #include <math.h>
@@ -204,7 +204,7 @@ static dpi_status play(product *p) {
 dpi_status dpi_audit_products(dpi_audit *a) {
     const int32_t n = dpi_audit_count(a, N_TEXTS);
     double most = 0;
-    DPI_TRY(dpi_audit_begin(a, "A", "features together, to the last step"));
+    DPI_TRY(dpi_audit_begin(a, "loss", "features together, to the last step"));
     for (int32_t i = 0; i < n; i++) {
         product p = {.audit = a};
         draw_options(&p);

@@ -1,4 +1,4 @@
-/* audit_random.c - audit B from inside: which bits give which token, that all of them are drawn
+/* audit_random.c - draws from inside: which bits give which token, that all of them are drawn
  * and used for each token anew, and that nothing is drawn without them. */
 #include <errno.h>
 #include <math.h>
@@ -130,7 +130,7 @@ static ssize_t give_half(void *buffer, size_t n_left, unsigned flags) {
 /* All bytes of a draw come from the source, each once, or the draw fails. */
 static dpi_status audit_short_reads(dpi_audit *a) {
     unsigned char bytes[N_BYTES] = {0};
-    DPI_TRY(dpi_audit_begin(a, "B", "short reads of random bits"));
+    DPI_TRY(dpi_audit_begin(a, "draws", "short reads of random bits"));
     errno = 0;
     bool whole = dpi_random_read(give_few, bytes, N_BYTES) == 0;
     for (int i = 0; i < N_BYTES; i++)
@@ -145,7 +145,7 @@ static dpi_status audit_short_reads(dpi_audit *a) {
 
 dpi_status dpi_audit_random_bits(dpi_audit *a) {
     DPI_TRY(audit_short_reads(a));
-    DPI_TRY(dpi_audit_begin(a, "B", "bits to tokens"));
+    DPI_TRY(dpi_audit_begin(a, "draws", "bits to tokens"));
     for (int32_t i = 0, n = dpi_audit_count(a, 60); i < n; i++) {
         dpi_audit_case w;
         dpi_distribution d;

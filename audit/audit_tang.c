@@ -1,4 +1,4 @@
-/* audit_tang.c - audit A and B of Tang et al.: what one record can do to the sums, what a plan
+/* audit_tang.c - loss and draws of Tang et al.: what one record can do to the sums, what a plan
  * charges for noise on them, and the law of the token that comes out. */
 #include <math.h>
 #include <stdlib.h>
@@ -195,7 +195,7 @@ static dpi_status run_setting(setting *s, dpi_audit_case *w) {
 static dpi_status audit_sums(dpi_audit *a) {
     const int32_t n = dpi_audit_count(a, N_SETTINGS);
     setting s = {.audit = a};
-    DPI_TRY(dpi_audit_begin(a, "A", "Tang et al., sums and what noise costs"));
+    DPI_TRY(dpi_audit_begin(a, "loss", "Tang et al., sums and what noise costs"));
     for (int32_t i = 0; i < n; i++) {
         dpi_audit_case w = {0};
         dpi_sampler_options *o = &w.options;
@@ -232,7 +232,7 @@ static dpi_status audit_law(dpi_audit *a) {
     const float *references[] = {record};
     const int32_t n = dpi_audit_count(a, N_DRAWS) / 2;
     int64_t count[CELLS] = {0};
-    DPI_TRY(dpi_audit_begin(a, "B", "Tang et al., frequencies of tokens"));
+    DPI_TRY(dpi_audit_begin(a, "draws", "Tang et al., frequencies of tokens"));
     dpi_sampler_options_init(&o);
     o.method = DPI_METHOD_TANG;
     o.n_vocab = 2;
@@ -274,7 +274,7 @@ static dpi_status audit_no_record(dpi_audit *a) {
     const float *references[] = {NULL, NULL};
     const int32_t n = dpi_audit_count(a, N_EMPTY);
     int64_t count[CELLS_EMPTY] = {0};
-    DPI_TRY(dpi_audit_begin(a, "B", "Tang et al., tokens without a record"));
+    DPI_TRY(dpi_audit_begin(a, "draws", "Tang et al., tokens without a record"));
     dpi_sampler_options_init(&o);
     o.method = DPI_METHOD_TANG;
     o.n_vocab = V_EMPTY;

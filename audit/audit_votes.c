@@ -1,4 +1,4 @@
-/* audit_votes.c - audit A and B of votes for candidates (AugPE): what one unit can do to the
+/* audit_votes.c - loss and draws of votes for candidates (AugPE): what one unit can do to the
  * histogram, what a histogram is charged, and the law of its noise. */
 #include <math.h>
 #include <string.h>
@@ -94,7 +94,7 @@ static void count_votes(const scene *s, int without, int64_t votes[N_MAX]) {
 static dpi_status audit_neighbours(dpi_audit *a) {
     const int32_t n = dpi_audit_count(a, N_CASES);
     double most = 0;
-    DPI_TRY(dpi_audit_begin(a, "A", "AugPE, votes of neighbours"));
+    DPI_TRY(dpi_audit_begin(a, "loss", "AugPE, votes of neighbours"));
     for (int32_t c = 0; c < n; c++) {
         scene s;
         int64_t all[N_MAX], others[N_MAX], own[N_MAX], square = 0;
@@ -124,7 +124,7 @@ static dpi_status audit_neighbours(dpi_audit *a) {
 static dpi_status audit_cost(dpi_audit *a) {
     const int32_t n = dpi_audit_count(a, N_CASES);
     double most = 0;
-    DPI_TRY(dpi_audit_begin(a, "A", "AugPE, cost of a histogram"));
+    DPI_TRY(dpi_audit_begin(a, "loss", "AugPE, cost of a histogram"));
     for (int32_t c = 0; c < n; c++) {
         const double rho = exp(-9 + 14 * dpi_audit_uniform(a));
         const int64_t v = dpi_votes_variance_for(rho);
@@ -146,7 +146,7 @@ static dpi_status audit_law(dpi_audit *a) {
     enum { LAST = 9, N_CELLS = 2 * LAST + 1, N = 4, V = 256 * 16, REACH = 400 };
     const int32_t n = dpi_audit_count(a, N_DRAWS);
     double count[N_CELLS] = {0}, expected[N_CELLS] = {0}, x = 0, sum = 0, product = 0;
-    DPI_TRY(dpi_audit_begin(a, "B", "AugPE, noise of a histogram"));
+    DPI_TRY(dpi_audit_begin(a, "draws", "AugPE, noise of a histogram"));
     for (int32_t z = -REACH; z <= REACH; z++)
         sum += exp(-128.0 * z * z / V);
     for (int32_t z = -REACH; z <= REACH; z++)

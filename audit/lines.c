@@ -15,11 +15,11 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-dpi_status dpi_audit_begin(dpi_audit *a, const char *letter, const char *subject) {
+dpi_status dpi_audit_begin(dpi_audit *a, const char *kind, const char *subject) {
     if (a->options.cancel && a->options.cancel(a->options.cancel_user))
         return dpi_fail(a->err, DPI_STATUS_CANCELLED, "cancelled between audits");
     a->result =
-        (dpi_audit_result){.struct_size = sizeof a->result, .audit = letter, .subject = subject};
+        (dpi_audit_result){.struct_size = sizeof a->result, .audit = kind, .subject = subject};
     a->started = now();
     a->chance = 1;
     return DPI_STATUS_OK;

@@ -2,7 +2,7 @@
  *
  * AN AUDIT IS A FILE of its own, audit_<name>.c, with one function that plays records against the
  * functions that write texts and reports lines:
- *     dpi_audit_begin(a, "A", "InvisibleInk, ...");
+ *     dpi_audit_begin(a, "loss", "InvisibleInk, ...");
  *     ... dpi_audit_hold(a, condition, "what is wrong if it does not hold"); ...
  *     dpi_audit_end(a, "what was measured", measured, min, max);
  * What it expects is computed here a second time, from the formulas, in real arithmetic or by brute
@@ -46,7 +46,7 @@ typedef struct dpi_audit {
 /* ---- lines.c -------------------------------------------------------------------------------- */
 
 /* Starts a line; CANCELLED if the caller wants so. */
-dpi_status dpi_audit_begin(dpi_audit *audit, const char *letter, const char *subject);
+dpi_status dpi_audit_begin(dpi_audit *audit, const char *kind, const char *subject);
 /* Notes `failure` (a static string) unless `holds`; returns `holds`. */
 bool dpi_audit_hold(dpi_audit *audit, bool holds, const char *failure);
 /* Reports the line. */
@@ -155,29 +155,29 @@ bool dpi_audit_charges(const dpi_sampler_options *o, const dpi_sampler_plan *pla
 
 /* ---- The audits ----------------------------------------------------------------------------- */
 
-dpi_status dpi_audit_invisibleink(dpi_audit *audit); /* A */
-dpi_status dpi_audit_filter(dpi_audit *audit);       /* A: a text under the accountant filter */
-dpi_status dpi_audit_pace(dpi_audit *audit);         /* A: texts with a pace */
-dpi_status dpi_audit_mask(dpi_audit *audit);         /* A: some tokens are allowed */
-dpi_status dpi_audit_products(dpi_audit *audit);     /* A: features together, each step of texts */
-dpi_status dpi_audit_merge(dpi_audit *audit);        /* A: references spread over parts */
-dpi_status dpi_audit_accounting(dpi_audit *audit);   /* A: plans against the formulas */
-dpi_status dpi_audit_amin(dpi_audit *audit);         /* A */
-dpi_status dpi_audit_tang(dpi_audit *audit);         /* A and B */
-dpi_status dpi_audit_votes(dpi_audit *audit);        /* A and B: AugPE's histogram */
-dpi_status dpi_audit_random_bits(dpi_audit *audit);  /* B: bits to token; sources that fail */
-dpi_status dpi_audit_draws(dpi_audit *audit);        /* B: frequencies */
-dpi_status dpi_audit_noise(dpi_audit *audit);        /* B: the sparse vector */
-dpi_status dpi_audit_assignment(dpi_audit *audit);   /* B: secret assignment */
-dpi_status dpi_audit_game(dpi_audit *audit);         /* C */
-dpi_status dpi_audit_one_run(dpi_audit *audit);      /* D */
-dpi_status dpi_audit_model(dpi_audit *audit);        /* A: logits of options.model */
-dpi_status dpi_audit_counts(dpi_audit *audit);       /* F: counts with noise, and their charge */
-dpi_status dpi_audit_path(dpi_audit *audit);         /* F: from files of records to texts */
-dpi_status dpi_audit_evolution(dpi_audit *audit);    /* F: rounds of AugPE, and their charge */
-dpi_status dpi_audit_canaries(dpi_audit *audit);     /* D: training */
+dpi_status dpi_audit_invisibleink(dpi_audit *audit); /* loss */
+dpi_status dpi_audit_filter(dpi_audit *audit);       /* loss: a text under the accountant filter */
+dpi_status dpi_audit_pace(dpi_audit *audit);         /* loss: texts with a pace */
+dpi_status dpi_audit_mask(dpi_audit *audit);         /* loss: some tokens are allowed */
+dpi_status dpi_audit_products(dpi_audit *audit);     /* loss: features together */
+dpi_status dpi_audit_merge(dpi_audit *audit);        /* loss: references spread over parts */
+dpi_status dpi_audit_accounting(dpi_audit *audit);   /* loss: plans against the formulas */
+dpi_status dpi_audit_amin(dpi_audit *audit);         /* loss */
+dpi_status dpi_audit_tang(dpi_audit *audit);         /* loss, draws */
+dpi_status dpi_audit_votes(dpi_audit *audit);        /* loss, draws: AugPE's histogram */
+dpi_status dpi_audit_random_bits(dpi_audit *audit);  /* draws: bits to tokens */
+dpi_status dpi_audit_draws(dpi_audit *audit);        /* draws: frequencies */
+dpi_status dpi_audit_noise(dpi_audit *audit);        /* draws: the sparse vector */
+dpi_status dpi_audit_assignment(dpi_audit *audit);   /* draws: secret assignment */
+dpi_status dpi_audit_game(dpi_audit *audit);         /* game */
+dpi_status dpi_audit_one_run(dpi_audit *audit);      /* canaries */
+dpi_status dpi_audit_model(dpi_audit *audit);        /* loss: logits of options.model */
+dpi_status dpi_audit_counts(dpi_audit *audit);       /* releases: counts, and their charge */
+dpi_status dpi_audit_path(dpi_audit *audit);         /* releases: from files of records to texts */
+dpi_status dpi_audit_evolution(dpi_audit *audit);    /* releases: rounds of AugPE, their charge */
+dpi_status dpi_audit_canaries(dpi_audit *audit);     /* canaries: training */
 
-/* Audit C with samplers of bounded range eta per token against the claim `claimed`. */
+/* The game with samplers of bounded range eta per token against the claim `claimed`. */
 dpi_status dpi_audit_play(dpi_audit *audit, double eta, double claimed);
 
 /* The smallest 256-bit X that draws `index` from `weights`; the caller's bits for that token. */

@@ -1,4 +1,4 @@
-/* path.h - what audit F drives, and what it sees of it. Internal.
+/* path.h - what audits of releases drive, and what they see of it. Internal.
  *
  *     dpi_path_open(&world, audit, model, source);     made-up records; their logits, a second time
  *     dpi_path_observe(&world, &setup, &trace);        one release, through dpi_release_advance

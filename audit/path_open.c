@@ -1,4 +1,4 @@
-/* path_open.c - audit F of releases that no trace watches: what is refused before a record is
+/* path_open.c - releases that no trace watches: what is refused before a record is
  * read, texts that are drawn side by side, and texts whose batches are spread over parts. See
  * path.h. */
 #include <math.h>
@@ -39,7 +39,7 @@ static dpi_status audit_refusals(dpi_audit *a, path_world *w) {
         {.batch = 3, .n_texts = 2, .n_tokens = 1, .subsample = .5},
     };
     static const double deltas[] = {.3, .07};
-    DPI_TRY(dpi_audit_begin(a, "F", "the path, refusals"));
+    DPI_TRY(dpi_audit_begin(a, "releases", "the path, refusals"));
     for (int k = 0; k < 4; k++) {
         dpi_error first, other;
         const dpi_status wanted = begin_with(w, &setups[k / 2], deltas[k % 2], 1, &first);
@@ -99,7 +99,7 @@ static dpi_status audit_beside(dpi_audit *a, path_world *w) {
     bool alike = true;
     for (int32_t i = 0; i < w->n_records; i++)
         w->state[i] = PATH_PRESENT;
-    DPI_TRY(dpi_audit_begin(a, "F", "the path, texts side by side"));
+    DPI_TRY(dpi_audit_begin(a, "releases", "the path, texts side by side"));
     DPI_TRY(draw_beside(w, &first));
     DPI_TRY(draw_beside(w, &second));
     dpi_audit_hold(a, memcmp(&first, &second, sizeof first) != 0,
@@ -199,7 +199,7 @@ static dpi_status audit_spread(dpi_audit *a, path_world *w) {
         {.batch = 3, .n_texts = 1, .n_tokens = 1, .per_unit = 3, .adjacency = BY_CONTENT},
         {.batch = 3, .n_texts = 2, .n_tokens = 1, .per_unit = 2, .subsample = .7},
     };
-    DPI_TRY(dpi_audit_begin(a, "F", "the path, spread texts"));
+    DPI_TRY(dpi_audit_begin(a, "releases", "the path, spread texts"));
     for (size_t i = 0; i < sizeof setups / sizeof *setups; i++) {
         spread_places p = {.n_before = 0};
         w->n_units = setups[i].per_unit > 0 ? N_UNITS : 0;
@@ -218,7 +218,7 @@ static dpi_status with_world(dpi_audit *a, const dpi_model *model, path_source s
                              dpi_status (*audit)(dpi_audit *, path_world *)) {
     path_world *w = calloc(1, sizeof *w);
     if (!w)
-        return dpi_no_memory(a->err, "audit F");
+        return dpi_no_memory(a->err, "an audit");
     dpi_status status = dpi_path_open(w, a, model, source, n);
     if (status == DPI_STATUS_OK)
         status = audit(a, w);

@@ -1,4 +1,4 @@
-/* path_runs.c - audit F over many releases: how many texts there are, how often a record or a
+/* path_runs.c - many releases: how many texts there are, how often a record or a
  * label is where. See path.h. */
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static dpi_status seen_open(dpi_audit *a, const dpi_model *model, path_source so
                             int32_t n_records, seen **out) {
     seen *x = *out = calloc(1, sizeof *x);
     if (!x)
-        return dpi_no_memory(a->err, "audit F");
+        return dpi_no_memory(a->err, "an audit");
     DPI_TRY(dpi_path_open(&x->world, a, model, source, n_records));
     return dpi_path_trace_create(&x->world, &x->trace);
 }
@@ -46,7 +46,7 @@ static dpi_status audit_counts(dpi_audit *a, const dpi_model *model) {
         {.batch = 3, .n_tokens = 1, .stop_at = -1},
     };
     static const int32_t counts[] = {0, 1, 3, 16};
-    DPI_TRY(dpi_audit_begin(a, "F", "the path, numbers of records"));
+    DPI_TRY(dpi_audit_begin(a, "releases", "the path, numbers of records"));
     for (size_t i = 0; i < 24; i++) {
         const path_setup *s = &setups[i % 3];
         const int32_t n = counts[i / 3 % 4];
@@ -107,7 +107,7 @@ static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q,
     const int32_t n_runs = dpi_audit_count(a, N_RUNS);
     cells c = {0};
     seen *x;
-    DPI_TRY(dpi_audit_begin(a, "F", of_one));
+    DPI_TRY(dpi_audit_begin(a, "releases", of_one));
     dpi_status status = seen_open(a, model, PATH_MEMORY, N_ASSIGNED, &x);
     for (int32_t i = 0; i < n_runs && status == DPI_STATUS_OK; i++) {
         status = dpi_path_check(&x->world, &s, &x->trace, &x->layout);
@@ -126,7 +126,7 @@ static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q,
                                               (m < N_CELLS - 1 ? q / (N_CELLS - 1) : 1 - q));
     }
     dpi_audit_end_chi_square(a, one, N_ASSIGNED * n_free);
-    DPI_TRY(dpi_audit_begin(a, "F", of_two));
+    DPI_TRY(dpi_audit_begin(a, "releases", of_two));
     a->result.n_cases = N_ASSIGNED / 2 * (int64_t)n_runs;
     dpi_audit_end_chi_square(a, two, (n_free + 1) * (n_free + 1) - 1);
     return DPI_STATUS_OK;
@@ -147,7 +147,7 @@ static dpi_status audit_labeled(dpi_audit *a, const dpi_model *model) {
     int64_t count[N_OWN] = {0};
     double sum = 0;
     seen *x;
-    DPI_TRY(dpi_audit_begin(a, "F", "the path, secret batches with labels"));
+    DPI_TRY(dpi_audit_begin(a, "releases", "the path, secret batches with labels"));
     dpi_status status = seen_open(a, model, PATH_CSV, N_ASSIGNED, &x);
     if (status == DPI_STATUS_OK) {
         x->world.n_units = N_ASSIGNED;
@@ -228,7 +228,7 @@ static dpi_status audit_histogram(dpi_audit *a, const dpi_model *model) {
     double expected[N_TEXTS + 1] = {0}, sum = 0, rare = 0;
     int32_t n_cells = 0;
     seen *x;
-    DPI_TRY(dpi_audit_begin(a, "F", "the path, a histogram of labels"));
+    DPI_TRY(dpi_audit_begin(a, "releases", "the path, a histogram of labels"));
     dpi_status status = seen_open(a, model, PATH_CSV, N_LABELED, &x);
     if (status == DPI_STATUS_OK)
         status = draw_shares(x, N_UNITS, n_runs, count);
@@ -253,7 +253,7 @@ static dpi_status audit_histogram(dpi_audit *a, const dpi_model *model) {
 static dpi_status audit_no_unit(dpi_audit *a, const dpi_model *model) {
     int64_t count[N_TEXTS + 1] = {0};
     seen *x;
-    DPI_TRY(dpi_audit_begin(a, "F", "the path, a histogram with an empty label"));
+    DPI_TRY(dpi_audit_begin(a, "releases", "the path, a histogram with an empty label"));
     dpi_status status = seen_open(a, model, PATH_CSV, N_LABELED, &x);
     if (status == DPI_STATUS_OK)
         status = draw_shares(x, 1, N_ALONE, count);

@@ -1,4 +1,4 @@
-/* path_trace.c - one release of audit F, seen from where its random bits come from: when a token
+/* path_trace.c - one release, seen from where its random bits come from: when a token
  * is drawn, all logits and the sampler's sums are there. The audit then chooses the token, so that
  * neighbours go on with the same text. */
 #include <math.h>

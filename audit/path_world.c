@@ -1,5 +1,5 @@
-/* path_world.c - the made-up records of audit F, as files or in memory, and their prompts. What
- * stands here is written without the functions that it is held against: prompts.c, records.c. */
+/* path_world.c - made-up records, as files or in memory, and their prompts. What stands here is
+ * written without the functions that it is held against: prompts.c, records.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
