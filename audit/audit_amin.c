@@ -10,8 +10,6 @@
 
 enum { V = DPI_AUDIT_VOCAB, N_SETTINGS = 100, N_CASES = 20, N_TEXT_TOKENS = 100 };
 
-static const double LOWEST = -0x1.fffffep127; /* what a logit counts as that is not finite */
-
 /* Records' worth of change between neighbours (docs/spec.md 4.5). */
 static int32_t records_moved(const dpi_sampler_options *o) {
     return o->adjacency == DPI_ADJACENCY_REPLACE_BY_NULL && o->subsample == 0 ? 2 : 1;
@@ -20,18 +18,16 @@ static int32_t records_moved(const dpi_sampler_options *o) {
 typedef struct setting {
     dpi_audit *audit;
     dpi_audit_pair pair;
-    long double token_ratio;    /* largest loss / eta */
+    double token_ratio;         /* largest loss / eta */
     long double distance_ratio; /* largest |d - d'| / sensitivity */
 } setting;
 
 /* ---- The formulas ---------------------------------------------------------------------------- */
 
-static double finite_or_lowest(float l) { return isfinite(l) ? (double)l : LOWEST; }
-
 static double top_of(const float *l) {
-    double top = LOWEST;
+    double top = -INFINITY;
     for (int y = 0; y < V; y++)
-        top = fmax(top, finite_or_lowest(l[y]));
+        top = fmax(top, dpi_audit_finite(l[y]));
     return top;
 }
 
@@ -39,7 +35,7 @@ static double top_of(const float *l) {
 static void clip(const float *l, int64_t K, int64_t c[V]) {
     const double top = l ? top_of(l) : 0;
     for (int y = 0; y < V; y++) {
-        const double below = l ? (finite_or_lowest(l[y]) - top) * 1048576 : 0;
+        const double below = l ? (dpi_audit_finite(l[y]) - top) * 1048576 : 0;
         c[y] = !l ? 0 : below < -2. * (double)K ? -K : (int64_t)rint(below) + K;
     }
 }
@@ -65,30 +61,19 @@ static void clip_unit(const dpi_audit_case *w, int32_t j, int64_t K, int64_t c[V
         c[y] = dpi_audit_mean(sum[y], m);
 }
 
-static void add_softmax(const float *l, double factor, double sum[V]) {
-    double p[V], z = 0;
-    const double top = top_of(l);
-    for (int y = 0; y < V; y++)
-        z += p[y] = exp(finite_or_lowest(l[y]) - top);
-    for (int y = 0; y < V; y++)
-        sum[y] += factor * p[y] / z;
-}
-
 /* Equation (2), of unclipped distributions, in units of 2^-30 / D. */
 static double distance(const dpi_audit_case *w, double D) {
     double sum[V] = {0}, d = 0;
     const int32_t M = dpi_audit_per_unit(w);
     for (int32_t j = 0; j < w->options.n_ref; j++) {
-        int32_t m = 0;
-        for (int32_t k = 0; k < M; k++)
-            m += w->pointers[j * M + k] != NULL;
+        const int32_t m = dpi_audit_n_records(w, j);
         for (int32_t k = 0; k < M; k++)
             if (w->pointers[j * M + k])
-                add_softmax(w->pointers[j * M + k], 1. / m, sum);
+                dpi_audit_add_softmax(w->pointers[j * M + k], NULL, V, 1, 1. / m, sum);
         if (m == 0 && null_logits(w))
-            add_softmax(null_logits(w), 1, sum);
+            dpi_audit_add_softmax(null_logits(w), NULL, V, 1, 1, sum);
     }
-    add_softmax(w->public_logits, -D, sum);
+    dpi_audit_add_softmax(w->public_logits, NULL, V, 1, -D, sum);
     for (int y = 0; y < V; y++)
         d += fabs(sum[y]);
     return d * DPI_MASS_ONE;
@@ -111,9 +96,7 @@ static void check_token(setting *s, const dpi_audit_case *w, int32_t j, const dp
         exact &= d->sum[y] - e->sum[y] == own[y] - null[y];
     }
     dpi_audit_hold(a, bounded && exact, "S differs by other than c of the record");
-    const long double loss = dpi_audit_loss(d, e);
-    dpi_audit_hold(a, loss <= (long double)plan->eta + 0x1p-55L, "a loss exceeds eta");
-    s->token_ratio = fmaxl(s->token_ratio, loss / plan->eta);
+    s->token_ratio = fmax(s->token_ratio, dpi_audit_loss_ratio(a, d, e, plan->eta));
     dpi_audit_formulas(a, w, plan, 0, 0, 0, d);
 }
 
@@ -169,8 +152,7 @@ static dpi_status crafted(setting *s, dpi_audit_case *w) {
 
 static void random_options(dpi_audit *a, dpi_sampler_options *o) {
     o->method = DPI_METHOD_AMIN;
-    o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
-    o->n_vocab = V;
+    dpi_audit_options_draw(a, o);
     o->n_ref = 2 + dpi_audit_below(a, DPI_AUDIT_REFS - 1);
     if (o->max_per_unit > 1)
         dpi_audit_units(a, o);
@@ -178,8 +160,6 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o) {
         o->adjacency == DPI_ADJACENCY_ADD_REMOVE ? 1 + dpi_audit_below(a, 9) : o->n_ref;
     o->n_tokens = N_TEXT_TOKENS;
     o->n_private = 1 + dpi_audit_below(a, N_TEXT_TOKENS);
-    o->top_k = dpi_audit_below(a, V + 1);
-    o->tau = .3 + 2 * dpi_audit_uniform(a);
     o->rho = exp(8 * dpi_audit_uniform(a) - 3);
     if (o->subsample > 0) { /* it has no budget of rho */
         o->epsilon = 3 + 30 * dpi_audit_uniform(a);
@@ -222,7 +202,7 @@ static dpi_status audit_adjacency(dpi_audit *a, int32_t adjacency, double subsam
         DPI_TRY(status);
     }
     dpi_audit_hold(a, s.distance_ratio > .999, "the distance's sensitivity is not reached");
-    dpi_audit_end(a, "largest loss / eta", (double)s.token_ratio, .999, 1 + 1e-9);
+    dpi_audit_end(a, "largest loss / eta", s.token_ratio, .999, 1 + 1e-9);
     return DPI_STATUS_OK;
 }
 
@@ -278,7 +258,7 @@ static dpi_status check_text(dpi_audit *a, dpi_sampler *s, const dpi_audit_case 
 static void text_case(dpi_audit *a, int32_t adjacency, double threshold, double sigma,
                       dpi_audit_case *w) {
     memset(w, 0, sizeof *w);
-    dpi_sampler_options_init(&w->options);
+    dpi_audit_defaults(a, &w->options);
     w->options.adjacency = adjacency;
     random_options(a, &w->options);
     w->options.n_private = 1 + dpi_audit_below(a, 20);
@@ -287,8 +267,6 @@ static void text_case(dpi_audit *a, int32_t adjacency, double threshold, double 
     w->options.rho = 20 + 200 * dpi_audit_uniform(a);
     w->options.tau = 1;
     w->options.denominator = w->options.n_ref = DPI_AUDIT_REFS;
-    w->options.random = a->options.random;
-    w->options.random_user = a->options.random_user;
     dpi_audit_fill(w);
 }
 
@@ -359,9 +337,7 @@ static dpi_status audit_paced_text(dpi_audit *a, int32_t adjacency, double *most
     DPI_TRY(dpi_audit_pair_create(a, &w.options, &s.pair));
     dpi_status status = dpi_audit_pair_compare(a, &w, 0, &s.pair); /* makes the neighbour */
     if (status == DPI_STATUS_OK)
-        status = dpi_sampler_begin(s.pair.with, a->err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_sampler_begin(s.pair.without, a->err);
+        status = dpi_audit_pair_begin(a, &s.pair);
     for (int32_t t = 0; t < N_TEXT_TOKENS && status == DPI_STATUS_OK; t++)
         status = compare_paced(a, &s, &w, dpi_audit_below(a, 2));
     *most = fmax(*most, (double)dpi_sampler_n_private(s.pair.with) / w.options.n_private);

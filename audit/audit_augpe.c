@@ -365,27 +365,9 @@ static dpi_status audit_noise(dpi_audit *a) {
 
 /* ---- The charge ------------------------------------------------------------------------------ */
 
-static dpi_status make_ledger(dpi_audit *a, const char *path, double epsilon, int32_t scope,
-                              dpi_ledger **ledger) {
-    dpi_ledger_options options;
-    dpi_dataset_options dataset;
-    dpi_ledger_options_init(&options);
-    dpi_dataset_options_init(&dataset);
-    options.create = 1;
-    dataset.name = "made up", dataset.epsilon = epsilon, dataset.delta = 1e-4;
-    dataset.scope = scope;
-    DPI_TRY(dpi_ledger_open(path, &options, ledger, a->err));
-    return dpi_ledger_add(*ledger, &dataset, a->err);
-}
-
-static dpi_status look_up(dpi_audit *a, dpi_ledger *ledger, dpi_dataset_info *info) {
-    dpi_dataset_info_init(info);
-    return dpi_ledger_info(ledger, "made up", info, a->err);
-}
-
 /* No record is read before the whole cost of all rounds is in the ledger. */
-static dpi_status check_charge(dpi_audit *a, dpi_augpe *f, dpi_ledger *ledger, bool fits,
-                               double *share) {
+static dpi_status check_charge(dpi_audit *a, dpi_augpe *f, const dpi_audit_ledger *ledger,
+                               bool fits, double *share) {
     dpi_dataset_info info;
     dpi_augpe_event e;
     dpi_status status = DPI_STATUS_OK;
@@ -397,7 +379,7 @@ static dpi_status check_charge(dpi_audit *a, dpi_augpe *f, dpi_ledger *ledger, b
         return status == DPI_STATUS_BUDGET ? DPI_STATUS_OK : status;
     }
     DPI_TRY(status);
-    DPI_TRY(look_up(a, ledger, &info));
+    DPI_TRY(dpi_audit_ledger_info(a, ledger, &info));
     /* N_ROUNDS 256 / (2 s) at the order of the dataset. */
     const double cost = N_ROUNDS * 256. * 256 / (2. * (double)f->claim.variance) * info.order;
     dpi_audit_hold(a, f->records != NULL, "no records are read");
@@ -406,7 +388,7 @@ static dpi_status check_charge(dpi_audit *a, dpi_augpe *f, dpi_ledger *ledger, b
 }
 
 /* Unit 0 has spent nearly all of its budget. */
-static dpi_status spend(dpi_audit *a, dpi_ledger *ledger) {
+static dpi_status spend(dpi_audit *a, const dpi_audit_ledger *ledger) {
     static const void *const ids[] = {"u0"};
     static const size_t n_bytes[] = {2};
     uint8_t paid = 0;
@@ -416,11 +398,11 @@ static dpi_status spend(dpi_audit *a, dpi_ledger *ledger) {
     dpi_cost cost;
     dpi_charge_request_init(&request);
     dpi_cost_init(&cost);
-    DPI_TRY(look_up(a, ledger, &info));
+    DPI_TRY(dpi_audit_ledger_info(a, ledger, &info));
     DPI_TRY(dpi_cost_add(&cost, DPI_COST_ZCDP, 1,
                          .99 * (double)info.budget / DPI_LEDGER_ONE / info.order, 0, a->err));
     request.cost = &cost, request.method = "outside", request.units = &units;
-    return dpi_ledger_reserve(ledger, "made up", &request, NULL, a->err);
+    return dpi_ledger_reserve(ledger->ledger, DPI_AUDIT_DATASET, &request, NULL, a->err);
 }
 
 /* It is not read, and votes nothing; the others do. */
@@ -445,10 +427,9 @@ typedef enum budget { TOO_SMALL, LARGE, OF_UNITS, N_BUDGETS } budget;
 
 /* A run with a ledger. */
 typedef struct paid_run {
-    char path[4096]; /* of the ledger */
     int32_t n_calls; /* until the caller cancels; below 0: it never does */
     dpi_records *records;
-    dpi_ledger *ledger;
+    dpi_audit_ledger ledger;
     dpi_augpe *f;
 } paid_run;
 
@@ -463,14 +444,14 @@ static dpi_status open_paid(dpi_audit *a, budget b, paid_run *run) {
     world w = {.audit = a, .without = -1};
     *run = (paid_run){.n_calls = -1};
     snprintf(w.path, sizeof w.path, "%s/evolution.csv", a->options.folder);
-    snprintf(run->path, sizeof run->path, "%s/evolution.ledger", a->options.folder);
-    DPI_TRY(make_ledger(a, run->path, b == TOO_SMALL ? 1 : 40,
-                        b == OF_UNITS ? DPI_SCOPE_UNIT : DPI_SCOPE_DATASET, &run->ledger));
+    DPI_TRY(dpi_audit_ledger_open(a, b == TOO_SMALL ? 1 : 40,
+                                  b == OF_UNITS ? DPI_SCOPE_UNIT : DPI_SCOPE_DATASET,
+                                  &run->ledger));
     if (b == OF_UNITS)
-        DPI_TRY(spend(a, run->ledger));
+        DPI_TRY(spend(a, &run->ledger));
     DPI_TRY(open_records(&w, &run->records));
     dpi_augpe_options o = options_of(a, run->records, DPI_ADJACENCY_ADD_REMOVE);
-    o.rho = 1, o.seeded = 0, o.ledger = run->ledger, o.dataset = "made up";
+    o.rho = 1, o.seeded = 0, o.ledger = run->ledger.ledger, o.dataset = DPI_AUDIT_DATASET;
     o.session.cancel = cancel, o.session.cancel_user = &run->n_calls;
     return dpi_augpe_open(&o, &run->f, a->err);
 }
@@ -478,8 +459,7 @@ static dpi_status open_paid(dpi_audit *a, budget b, paid_run *run) {
 static void close_paid(paid_run *run) {
     dpi_augpe_free(run->f);
     dpi_records_close(run->records);
-    dpi_ledger_close(run->ledger);
-    unlink(run->path);
+    dpi_audit_ledger_close(&run->ledger);
 }
 
 static dpi_status try_budget(dpi_audit *a, budget b, double *share) {
@@ -487,7 +467,7 @@ static dpi_status try_budget(dpi_audit *a, budget b, double *share) {
     dpi_status status = open_paid(a, b, &run);
     if (status == DPI_STATUS_OK)
         status = b == OF_UNITS ? check_payers(a, run.f)
-                               : check_charge(a, run.f, run.ledger, b == LARGE, share);
+                               : check_charge(a, run.f, &run.ledger, b == LARGE, share);
     a->result.n_cases++;
     close_paid(&run);
     return status;
@@ -503,7 +483,7 @@ static dpi_status end_early(dpi_audit *a, paid_run *run, const ending *end) {
     dpi_augpe_event e;
     while (run->f->phase != end->phase || run->f->round != end->round)
         DPI_TRY(dpi_augpe_advance(run->f, &e, a->err));
-    DPI_TRY(look_up(a, run->ledger, &before));
+    DPI_TRY(dpi_audit_ledger_info(a, &run->ledger, &before));
     run->n_calls = end->n_calls;
     if (end->n_calls >= 0) {
         const dpi_status status = dpi_augpe_advance(run->f, &e, a->err);
@@ -515,7 +495,7 @@ static dpi_status end_early(dpi_audit *a, paid_run *run, const ending *end) {
     dpi_audit_hold(a, run->f->records != NULL, "a run has no records where it ends");
     dpi_augpe_free(run->f);
     run->f = NULL;
-    DPI_TRY(look_up(a, run->ledger, &after));
+    DPI_TRY(dpi_audit_ledger_info(a, &run->ledger, &after));
     dpi_audit_hold(a, before.charged > 0 && after.charged == before.charged,
                    "a run that has read records gets its charge back");
     a->result.n_cases++;

@@ -8,16 +8,13 @@
  * the sum is 2^20, beside the noise. A thousand audits of one unit each are made at once, as
  * each coordinate has noise of its own. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/status.h"
 #include "audit/lines.h"
 #include "dp/exact/poisson.h"
 #include "dpinfer/gaussian.h"
-#include "dpinfer/write.h"
 #include "pipeline/finetune/finetune.h"
 
 enum { N_CANARIES = 1000, N_GUESSES = 200, N_STEPS = 16 }; /* guesses at each end */
@@ -131,24 +128,11 @@ static dpi_status train(dpi_audit *a, const dpi_model *model) {
 }
 
 dpi_status dpi_audit_canaries(dpi_audit *a) {
-    char path[4096];
-    dpi_model_shape shape;
-    dpi_write_options write;
-    dpi_model *model = NULL;
+    dpi_model *model;
     if (!a->options.folder)
         return DPI_STATUS_OK;
-    dpi_model_shape_init(&shape);
-    dpi_write_options_init(&write);
-    shape.n_layer = 1, shape.n_embd = shape.n_ff = 64;
-    shape.n_head = 2, shape.n_kv_head = 1, shape.n_vocab = 300;
-    shape.n_ctx_train = 16, shape.rope_freq_base = 10000;
-    write.type = "F32", write.n_threads = 1;
-    snprintf(path, sizeof path, "%s/canaries.gguf", a->options.folder);
-    DPI_TRY(dpi_model_make(&shape, NULL, 2, path, &write, a->err));
-    dpi_status status = dpi_model_open(path, NULL, &model, a->err);
-    unlink(path);
-    if (status == DPI_STATUS_OK)
-        status = train(a, model);
+    DPI_TRY(dpi_audit_make_model(a, 64, 16, &model));
+    const dpi_status status = train(a, model);
     dpi_model_close(model);
     return status;
 }

@@ -25,14 +25,12 @@ static dpi_status make_batch(dpi_audit *a, int32_t n, batch *b) {
     memset(b, 0, sizeof *b);
     b->n = n;
     dpi_sampler_plan_init(&b->plan);
-    dpi_sampler_options_init(&b->options);
+    dpi_audit_defaults(a, &b->options);
     b->options.n_vocab = n;
     b->options.n_ref = N_REF;
     b->options.n_tokens = 1 << 20;
     b->options.top_k = 0;
     b->options.rho = 2e4; /* C = 0.59 */
-    b->options.random = a->options.random;
-    b->options.random_user = a->options.random_user;
     DPI_TRY(dpi_sampler_plan_make(&b->options, &b->plan, a->err));
     double sum = 0;
     for (int32_t y = 0; y < n; y++) {
@@ -60,27 +58,6 @@ static dpi_status start(dpi_audit *a, const batch *b, dpi_sampler **s) {
 
 static dpi_status draw(dpi_audit *a, const batch *b, dpi_sampler *s, int32_t *token) {
     return dpi_sampler_step(s, b->public_logits, b->pointers, token, a->err);
-}
-
-static double chi_square(const int64_t *count, const double *probability, int32_t n, double total) {
-    double x = 0;
-    for (int32_t i = 0; i < n; i++) {
-        double expected = total * probability[i];
-        x += ((double)count[i] - expected) * ((double)count[i] - expected) / expected;
-    }
-    return x;
-}
-
-static dpi_status count_draws(dpi_audit *a, const batch *b, int32_t n_draws, int64_t *count) {
-    dpi_sampler *s;
-    dpi_status status = start(a, b, &s);
-    for (int32_t i = 0, token; i < n_draws && status == DPI_STATUS_OK; i++) {
-        status = draw(a, b, s, &token);
-        if (status == DPI_STATUS_OK)
-            count[token]++;
-    }
-    dpi_sampler_free(s);
-    return status;
 }
 
 /* ---- The reference sampler: Canonne, Kamath and Steinke 2020, exact integer rejection ------- */
@@ -138,9 +115,8 @@ static dpi_status audit_frequencies(dpi_audit *a) {
     batch b;
     DPI_TRY(make_batch(a, 16, &b));
     DPI_TRY(dpi_audit_begin(a, "draws", "draws against the formula"));
-    DPI_TRY(count_draws(a, &b, n, ours));
-    a->result.n_cases = n;
-    dpi_audit_end_chi_square(a, chi_square(ours, b.probability, 16, n), 15);
+    DPI_TRY(dpi_audit_count_draws(a, &b.options, b.public_logits, b.pointers, n, false, ours));
+    dpi_audit_end_chi_square(a, dpi_audit_chi_square(ours, b.probability, 16, n), 15);
 
     DPI_TRY(dpi_audit_begin(a, "draws", "draws against the reference sampler"));
     count_reference(a, &b, n, theirs);
@@ -159,23 +135,12 @@ static dpi_status audit_pairs(dpi_audit *a) {
     int64_t count[64] = {0};
     double probability[64];
     batch b;
-    dpi_sampler *s;
     DPI_TRY(make_batch(a, 8, &b));
     DPI_TRY(dpi_audit_begin(a, "draws", "pairs of consecutive draws"));
-    dpi_status status = start(a, &b, &s);
-    for (int32_t i = 0, x, y; i < n && status == DPI_STATUS_OK; i++) {
-        status = draw(a, &b, s, &x);
-        if (status == DPI_STATUS_OK)
-            status = draw(a, &b, s, &y);
-        if (status == DPI_STATUS_OK)
-            count[8 * x + y]++;
-    }
-    dpi_sampler_free(s);
-    DPI_TRY(status);
+    DPI_TRY(dpi_audit_count_draws(a, &b.options, b.public_logits, b.pointers, n, true, count));
     for (int i = 0; i < 64; i++)
         probability[i] = b.probability[i / 8] * b.probability[i % 8];
-    a->result.n_cases = n;
-    dpi_audit_end_chi_square(a, chi_square(count, probability, 64, n), 63);
+    dpi_audit_end_chi_square(a, dpi_audit_chi_square(count, probability, 64, n), 63);
     return DPI_STATUS_OK;
 }
 
@@ -219,7 +184,7 @@ static dpi_status audit_batches(dpi_audit *a, bool same_sampler) {
     const double z =
         ((double)n_agree - total * collision) / sqrt(total * collision * (1 - collision));
     a->result.n_cases = (int64_t)n * TEXT;
-    dpi_audit_end_chance(a, "p of agreement", erfc(fabs(z) / sqrt(2)));
+    dpi_audit_end_chance(a, "p of agreement", dpi_audit_normal_tail(z));
     return DPI_STATUS_OK;
 }
 
@@ -250,6 +215,6 @@ dpi_status dpi_audit_assignment(dpi_audit *a) {
     for (int i = 0; i < N * N; i++)
         probability[i] = (i / N ? q / N_BATCHES : 1 - q) * (i % N ? q / N_BATCHES : 1 - q);
     a->result.n_cases = n;
-    dpi_audit_end_chi_square(a, chi_square(count, probability, N * N, n), N * N - 1);
+    dpi_audit_end_chi_square(a, dpi_audit_chi_square(count, probability, N * N, n), N * N - 1);
     return DPI_STATUS_OK;
 }

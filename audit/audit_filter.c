@@ -22,13 +22,8 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
     o->accountant = DPI_ACCOUNTANT_FILTER;
     o->adjacency = i % 3;
     o->center = i / 3 % 2;
-    o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
-    o->n_vocab = V;
-    o->n_ref = 3 + dpi_audit_below(a, DPI_AUDIT_REFS - 2);
-    o->denominator = 1 + dpi_audit_below(a, 2 * DPI_AUDIT_REFS);
+    dpi_audit_options_draw(a, o);
     o->n_tokens = N_TOKENS;
-    o->top_k = dpi_audit_below(a, V + 1);
-    o->tau = .3 + 2 * dpi_audit_uniform(a);
     o->rho = exp(5 * dpi_audit_uniform(a) - 4);
 }
 
@@ -71,25 +66,21 @@ static void check_moved(text *x, const dpi_distribution *d, const dpi_distributi
 static dpi_status compare_token(text *x) {
     dpi_audit *a = x->audit;
     const dpi_distribution *d = &x->pair.d, *e = &x->pair.e;
-    const float *p = x->records.public_logits;
     int32_t ignored;
     next_logits(x);
     DPI_TRY(dpi_audit_pair_compare(a, &x->records, 0, &x->pair));
-    if (!dpi_audit_hold(a, d->n_support == e->n_support, "the supports of neighbours differ"))
+    if (!dpi_audit_same_support(a, d, e))
         return DPI_STATUS_OK;
     const long double loss = dpi_audit_loss(d, e);
     check_moved(x, d, e);
     x->spent += loss * loss / 8;
-    DPI_TRY(dpi_sampler_step(x->pair.with, p, x->records.pointers, &ignored, a->err));
-    return dpi_sampler_step(x->pair.without, p, x->pair.neighbour, &ignored, a->err);
+    return dpi_audit_pair_step(a, &x->records, &x->pair, &ignored);
 }
 
 static dpi_status play(text *x) {
-    dpi_error *err = x->audit->err;
     DPI_TRY(dpi_audit_pair_create(x->audit, &x->records.options, &x->pair));
     for (int round = 0; round < 2; round++) { /* a second text: other records, full budgets */
-        DPI_TRY(dpi_sampler_begin(x->pair.with, err));
-        DPI_TRY(dpi_sampler_begin(x->pair.without, err));
+        DPI_TRY(dpi_audit_pair_begin(x->audit, &x->pair));
         x->spent = 0;
         x->exhausted = false;
         for (int i = 0; i < N_TOKENS; i++)

@@ -61,7 +61,7 @@ static dpi_status run(game *g, bool present, bool *says) {
 
 static dpi_status start(dpi_audit *a, double eta, double claimed, game *g) {
     dpi_sampler_options o;
-    dpi_sampler_options_init(&o);
+    dpi_audit_defaults(a, &o);
     memset(g, 0, sizeof *g);
     g->audit = a;
     g->claimed = claimed;
@@ -71,8 +71,6 @@ static dpi_status start(dpi_audit *a, double eta, double claimed, game *g) {
     o.top_k = 4;
     o.tau = 1.2;
     o.rho = T * eta * eta / 8;
-    o.random = a->options.random;
-    o.random_user = a->options.random_user;
     return dpi_sampler_create(&o, &g->sampler, a->err);
 }
 

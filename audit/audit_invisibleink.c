@@ -12,8 +12,8 @@ enum { V_MAX = DPI_AUDIT_WIDE, N_SETTINGS = 100, N_CASES = 20 };
 typedef struct setting {
     dpi_audit *audit;
     dpi_audit_pair pair;
-    int32_t range_factor;  /* f of the plan's eta */
-    long double max_ratio; /* of a loss to eta */
+    int32_t range_factor; /* f of the plan's eta */
+    double max_ratio;     /* of a loss to eta */
 } setting;
 
 /* ---- A pair of neighbours ------------------------------------------------------------------- */
@@ -118,14 +118,9 @@ static dpi_status compare(setting *s, const dpi_audit_case *w, int32_t j) {
     const dpi_sampler_plan *plan = dpi_sampler_plan_get(s->pair.with);
     dpi_distribution *const d = &s->pair.d, *const e = &s->pair.e;
     DPI_TRY(dpi_audit_pair_compare(a, w, j, &s->pair));
-    const size_t n_bytes = (size_t)d->n_support * sizeof *d->support;
-    if (!dpi_audit_hold(a, d->n_support == e->n_support && !memcmp(d->support, e->support, n_bytes),
-                        "the supports of neighbours differ"))
+    if (!dpi_audit_same_support(a, d, e))
         return DPI_STATUS_OK;
-    const long double loss = dpi_audit_loss(d, e);
-    /* 2^-55: rounding of the logarithms. */
-    dpi_audit_hold(a, loss <= (long double)plan->eta + 0x1p-55L, "a loss exceeds eta");
-    s->max_ratio = fmaxl(s->max_ratio, loss / plan->eta);
+    s->max_ratio = fmax(s->max_ratio, dpi_audit_loss_ratio(a, d, e, plan->eta));
     dpi_audit_formulas(a, w, plan, dpi_sampler_denominator(&w->options), w->options.top_k,
                        2 * plan->K, d);
     check_moved(s, w, j, d, e, plan);
@@ -232,15 +227,11 @@ static dpi_status crafted(setting *s, dpi_audit_case *w) {
 /* ---- Settings -------------------------------------------------------------------------------- */
 
 static void random_options(dpi_audit *a, dpi_sampler_options *o) {
-    o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
-    o->n_ref = 3 + dpi_audit_below(a, DPI_AUDIT_REFS - 2);
+    dpi_audit_options_draw(a, o);
     if (o->max_per_unit > 1) {
         dpi_audit_units(a, o);
         o->center = dpi_audit_below(a, 2);
     }
-    o->top_k = dpi_audit_below(a, o->n_vocab + 1);
-    o->tau = .3 + 2 * dpi_audit_uniform(a);
-    o->denominator = 1 + dpi_audit_below(a, 2 * DPI_AUDIT_REFS);
     if (o->accountant == DPI_ACCOUNTANT_BR) {
         o->n_tokens = 1 + dpi_audit_below(a, 4);
         o->epsilon = .5 + 4 * dpi_audit_uniform(a);
@@ -330,7 +321,7 @@ static dpi_status audit_options(dpi_audit *a, const dpi_sampler_options *o, cons
         dpi_audit_pair_free(&s.pair);
         DPI_TRY(status);
     }
-    dpi_audit_end(a, "largest loss / eta", (double)s.max_ratio, .999, 1 + 1e-9);
+    dpi_audit_end(a, "largest loss / eta", s.max_ratio, .999, 1 + 1e-9);
     return DPI_STATUS_OK;
 }
 

@@ -25,13 +25,9 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
     dpi_sampler_options_init(o);
     o->method = i % 3 == 2 ? DPI_METHOD_AMIN : DPI_METHOD_INVISIBLEINK;
     o->adjacency = i / 3 % 3;
-    o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
-    o->n_vocab = V;
-    o->n_ref = 3 + dpi_audit_below(a, DPI_AUDIT_REFS - 2);
-    o->denominator = 1 + dpi_audit_below(a, 2 * DPI_AUDIT_REFS);
+    dpi_audit_options_draw(a, o);
     o->n_tokens = 4 + dpi_audit_below(a, 200);
     o->top_k = dpi_audit_below(a, 12); /* no more than there may be allowed tokens */
-    o->tau = .3 + 2 * dpi_audit_uniform(a);
     o->rho = exp(6 * dpi_audit_uniform(a) - 3);
     o->n_private = o->method == DPI_METHOD_AMIN ? 1 + dpi_audit_below(a, o->n_tokens) : 0;
     if (o->method == DPI_METHOD_INVISIBLEINK) {
@@ -90,36 +86,19 @@ static dpi_status compare(masked *m) {
     const dpi_sampler_plan *plan = dpi_sampler_plan_get(m->pair.with);
     const dpi_distribution *d = &m->pair.d, *e = &m->pair.e;
     int32_t token = -1;
-    DPI_TRY(dpi_sampler_begin(m->pair.with, a->err));
-    DPI_TRY(dpi_sampler_begin(m->pair.without, a->err));
-    DPI_TRY(dpi_sampler_allow(m->pair.with, m->allowed.bits, a->err));
-    DPI_TRY(dpi_sampler_allow(m->pair.without, m->allowed.bits, a->err));
+    DPI_TRY(dpi_audit_pair_begin(a, &m->pair));
+    DPI_TRY(dpi_audit_pair_allow(a, &m->allowed, &m->pair));
     DPI_TRY(dpi_audit_pair_compare(a, &m->w, dpi_audit_below(a, m->w.options.n_ref), &m->pair));
-    const size_t n_bytes = (size_t)d->n_support * sizeof *d->support;
-    if (!dpi_audit_hold(a, d->n_support == e->n_support && !memcmp(d->support, e->support, n_bytes),
-                        "the supports of neighbours differ"))
+    if (!dpi_audit_same_support(a, d, e))
         return DPI_STATUS_OK;
-    const double loss = (double)dpi_audit_loss(d, e);
-    dpi_audit_hold(a, loss <= plan->eta + 0x1p-50, "a loss exceeds eta");
-    m->max_ratio = fmax(m->max_ratio, loss / plan->eta);
+    m->max_ratio = fmax(m->max_ratio, dpi_audit_loss_ratio(a, d, e, plan->eta));
     DPI_TRY(compare_restricted(m, *d));
-    DPI_TRY(dpi_sampler_step(m->pair.with, m->w.public_logits, m->w.pointers, &token, a->err));
-    dpi_audit_hold(a, m->allowed.bits[token / 64] >> (token % 64) & 1,
+    DPI_TRY(dpi_audit_pair_step(a, &m->w, &m->pair, &token));
+    dpi_audit_hold(a, dpi_audit_is_allowed(&m->allowed, token),
                    "a token that is not allowed");
     dpi_audit_hold(a, m->allowed.n > 1 || dpi_sampler_n_private(m->pair.with) == 0,
                    "a step without a choice is charged");
     return DPI_STATUS_OK;
-}
-
-/* So that eta is reached: a record at both ends of the clip range, on allowed tokens. */
-static void make_loud(masked *m) {
-    for (int32_t i = 0; i < m->allowed.n; i++) {
-        const int32_t y = m->allowed.at[i];
-        m->w.public_logits[y] = 0;
-        for (int j = 0; j < DPI_AUDIT_REFS; j++)
-            m->w.reference[j][y] = i % 2 ? 5000 : -5000;
-    }
-    dpi_audit_fill(&m->w);
 }
 
 static dpi_status run_setting(masked *m) {
@@ -128,7 +107,7 @@ static dpi_status run_setting(masked *m) {
         dpi_audit_logits(m->audit, &m->w);
         dpi_audit_tokens_draw(m->audit, &m->allowed);
         if (i % 3 == 0)
-            make_loud(m);
+            dpi_audit_loud(&m->w, &m->allowed);
         DPI_TRY(compare(m));
     }
     return DPI_STATUS_OK;

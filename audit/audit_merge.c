@@ -58,15 +58,12 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
     o->adjacency = i / 2 % 3;
     o->center = i / 6 % 2;
     o->pace = (i / 2 + i / 12) % 4; /* each in the first few, too */
-    o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
-    o->n_vocab = V;
+    dpi_audit_options_draw(a, o);
     o->n_ref = 1 + dpi_audit_below(a, SLOTS_MAX);
     if (dpi_audit_below(a, 3) == 0)
         dpi_audit_units(a, o);
-    o->denominator = 1 + dpi_audit_below(a, 2 * DPI_AUDIT_REFS);
     o->n_tokens = N_TOKENS;
-    o->top_k = dpi_audit_below(a, 2) ? dpi_audit_below(a, V + 1) : 0;
-    o->tau = .3 + 2 * dpi_audit_uniform(a);
+    o->top_k *= dpi_audit_below(a, 2);
     o->rho = exp(5 * dpi_audit_uniform(a) - 3);
     if (o->pace == DPI_PACE_TOP || o->pace == DPI_PACE_CHANGE)
         o->pace_theta = o->pace == DPI_PACE_TOP ? .5 : .05;

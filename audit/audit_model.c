@@ -45,7 +45,7 @@ typedef struct text {
     dpi_generation *generation;
     bool present[N_REF];
     int32_t t; /* tokens drawn */
-    long double *max_ratio;
+    double *max_ratio;
 } text;
 
 /* ---- What a draw sees ------------------------------------------------------------------------ */
@@ -92,13 +92,11 @@ static void compare_distributions(const text *x) {
         return;
     const dpi_distribution d = {.n_support = (int64_t)n_support, .weights = r->weights + at};
     const dpi_distribution e = {.n_support = (int64_t)n_support, .weights = s->weights};
-    const long double loss = dpi_audit_loss(&d, &e);
     bool bounded = true;
     for (size_t i = 0; i < n_support; i++)
         bounded &= llabs(r->sum[at + i] - s->sum[i]) <= s->plan.K;
     dpi_audit_hold(x->audit, bounded, "|c| exceeds K");
-    dpi_audit_hold(x->audit, loss <= (long double)s->plan.eta + 0x1p-55L, "a loss exceeds eta");
-    *x->max_ratio = fmaxl(*x->max_ratio, loss / s->plan.eta);
+    *x->max_ratio = fmax(*x->max_ratio, dpi_audit_loss_ratio(x->audit, &d, &e, s->plan.eta));
 }
 
 /* dpi_random_fn: looks at the step, then gives the bits of a candidate that a neighbour with the
@@ -238,7 +236,7 @@ static dpi_status write_as(text *x, text *other, way how) {
 
 /* A text without record `missing` (-1: with all of them). */
 static dpi_status run(dpi_audit *a, trace *r, way how, int32_t missing, int32_t n_threads,
-                      long double *max_ratio) {
+                      double *max_ratio) {
     text x = {.audit = a, .trace = r, .first = how == ALONE, .max_ratio = max_ratio};
     text other = {.audit = a, .trace = r, .warming = true};
     dpi_session *session = NULL;
@@ -257,7 +255,7 @@ static dpi_status run(dpi_audit *a, trace *r, way how, int32_t missing, int32_t 
     return status;
 }
 
-static dpi_status run_all(dpi_audit *a, trace *r, long double *max_ratio) {
+static dpi_status run_all(dpi_audit *a, trace *r, double *max_ratio) {
     const int32_t n_threads = a->options.session.n_threads;
     DPI_TRY(run(a, r, ALONE, -1, n_threads, max_ratio));
     DPI_TRY(run(a, r, BESIDE, -1, 1, max_ratio));
@@ -271,7 +269,7 @@ static dpi_status run_all(dpi_audit *a, trace *r, long double *max_ratio) {
 dpi_status dpi_audit_model(dpi_audit *a) {
     dpi_model_info info;
     dpi_model_info_init(&info);
-    long double max_ratio = 0;
+    double max_ratio = 0;
     if (!a->options.model)
         return DPI_STATUS_OK;
     DPI_TRY(dpi_model_info_get(a->options.model, &info, a->err));
@@ -294,6 +292,6 @@ dpi_status dpi_audit_model(dpi_audit *a) {
     free(r.sum);
     free(r.weights);
     DPI_TRY(status);
-    dpi_audit_end(a, "largest loss / eta", (double)max_ratio, 0, 1 + 1e-9);
+    dpi_audit_end(a, "largest loss / eta", max_ratio, 0, 1 + 1e-9);
     return DPI_STATUS_OK;
 }

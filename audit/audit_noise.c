@@ -14,48 +14,32 @@ static double law(double scale, int32_t z) {
     return tanh(1 / (2 * scale)) * exp(-fabs((double)z) / scale);
 }
 
-/* Cells -LAST..LAST, what is beyond in the outer ones. */
+static double laplace(double scale, int64_t z) { return exp(-fabs((double)z) / scale); }
+
 static dpi_status audit_laplace(dpi_audit *a) {
-    enum { LAST = 12, N_CELLS = 2 * LAST + 1 };
+    dpi_audit_cells cells = {.last = 12};
     const int32_t n = dpi_audit_count(a, N_DRAWS);
-    int64_t count[N_CELLS] = {0};
-    double expected[N_CELLS] = {0}, x = 0;
     DPI_TRY(dpi_audit_begin(a, "draws", "discrete Laplace noise"));
     for (int32_t i = 0; i < n; i++) {
         int64_t z;
         DPI_TRY(dpi_noise_laplace(SCALE, a->options.random, a->options.random_user, &z, a->err));
-        count[LAST + (z < -LAST ? -LAST : z > LAST ? LAST : z)]++;
+        dpi_audit_cells_add(&cells, z);
     }
-    for (int32_t z = -REACH; z <= REACH; z++)
-        expected[LAST + (z < -LAST ? -LAST : z > LAST ? LAST : z)] += n * law(SCALE, z);
-    for (int i = 0; i < N_CELLS; i++)
-        x += pow((double)count[i] - expected[i], 2) / expected[i];
-    a->result.n_cases = n;
-    dpi_audit_end_chi_square(a, x, N_CELLS - 1);
+    dpi_audit_end_cells(a, &cells, laplace, SCALE);
     return DPI_STATUS_OK;
 }
 
-/* Of variance v / 256, from the definition: weights on -REACH..REACH and their sum. */
+/* Of variance v / 256. */
 static dpi_status audit_gaussian(dpi_audit *a, int64_t v, const char *subject) {
-    enum { LAST = 9, N_CELLS = 2 * LAST + 1 };
+    dpi_audit_cells cells = {.last = 9};
     const int32_t n = dpi_audit_count(a, N_DRAWS);
-    int64_t count[N_CELLS] = {0};
-    double expected[N_CELLS] = {0}, x = 0, sum = 0;
     DPI_TRY(dpi_audit_begin(a, "draws", subject));
-    for (int32_t z = -REACH; z <= REACH; z++)
-        sum += exp(-128.0 * z * z / (double)v);
     for (int32_t i = 0; i < n; i++) {
         int64_t z;
         DPI_TRY(dpi_noise_gaussian(v, a->options.random, a->options.random_user, &z, a->err));
-        count[LAST + (z < -LAST ? -LAST : z > LAST ? LAST : z)]++;
+        dpi_audit_cells_add(&cells, z);
     }
-    for (int32_t z = -REACH; z <= REACH; z++)
-        expected[LAST + (z < -LAST ? -LAST : z > LAST ? LAST : z)] +=
-            n * exp(-128.0 * z * z / (double)v) / sum;
-    for (int i = 0; i < N_CELLS; i++)
-        x += pow((double)count[i] - expected[i], 2) / expected[i];
-    a->result.n_cases = n;
-    dpi_audit_end_chi_square(a, x, N_CELLS - 1);
+    dpi_audit_end_cells(a, &cells, dpi_audit_gaussian, (double)v / 256);
     return DPI_STATUS_OK;
 }
 
@@ -124,7 +108,7 @@ static dpi_status play(dpi_audit *a, dpi_sampler *s, const float *logits, int32_
 /* Texts of two records that agree with the public text, with a threshold of 0. */
 static void text_options(const dpi_audit *a, int32_t n_vocab, int32_t n_tokens,
                          dpi_sampler_options *o) {
-    dpi_sampler_options_init(o);
+    dpi_audit_defaults(a, o);
     o->method = DPI_METHOD_AMIN;
     o->n_vocab = n_vocab;
     o->n_ref = 2;
@@ -132,8 +116,6 @@ static void text_options(const dpi_audit *a, int32_t n_vocab, int32_t n_tokens,
     o->top_k = 0;
     o->rho = 1000;
     o->svt_sigma = 2;
-    o->random = a->options.random;
-    o->random_user = a->options.random_user;
 }
 
 /* P[the first k queries at the threshold are below, the next is not], of Laplace noise with scales
@@ -160,7 +142,7 @@ static dpi_status audit_queries(dpi_audit *a) {
     float logits[V] = {3, 2, 1};
     const float *pointers[] = {logits, logits};
     int64_t count[N_CELLS] = {0}, n = 0;
-    double x = 0, rest = 1;
+    double p[N_CELLS], rest = 1;
     dpi_sampler *s = NULL;
     dpi_sampler_options o;
     text_options(a, V, N_TOKENS, &o);
@@ -190,12 +172,11 @@ static dpi_status audit_queries(dpi_audit *a) {
     dpi_sampler_free(s);
     DPI_TRY(status);
     for (int32_t k = 0; k < N_CELLS; k++) {
-        const double expected = (double)n * (k < N_CELLS - 1 ? waiting_chance(k) : rest);
-        rest -= expected / (double)n;
-        x += pow((double)count[k] - expected, 2) / expected;
+        p[k] = k < N_CELLS - 1 ? waiting_chance(k) : rest;
+        rest -= p[k];
     }
     a->result.n_cases = n;
-    dpi_audit_end_chi_square(a, x, N_CELLS - 1);
+    dpi_audit_end_chi_square(a, dpi_audit_chi_square(count, p, N_CELLS, (double)n), N_CELLS - 1);
     return DPI_STATUS_OK;
 }
 
@@ -220,7 +201,7 @@ static dpi_status audit_thresholds(dpi_audit *a) {
     DPI_TRY(status);
     const double z = (2 * (double)n_same - (double)n_pairs) / sqrt((double)n_pairs);
     a->result.n_cases = n_pairs;
-    dpi_audit_end_chance(a, "p of agreement", erfc(fabs(z) / sqrt(2)));
+    dpi_audit_end_chance(a, "p of agreement", dpi_audit_normal_tail(z));
     return DPI_STATUS_OK;
 }
 

@@ -37,8 +37,6 @@ typedef struct text {
 
 /* ---- Cases ----------------------------------------------------------------------------------- */
 
-static double temperature(dpi_audit *a) { return .3 + 2 * dpi_audit_uniform(a); }
-
 static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
     dpi_sampler_options_init(o);
     o->accountant = i % 3;
@@ -47,13 +45,8 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
     if (o->pace == DPI_PACE_SHARE && o->accountant == DPI_ACCOUNTANT_BR)
         o->accountant = DPI_ACCOUNTANT_ZCDP; /* not proven, refused */
     o->center = i / 27 % 2;
-    o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
-    o->n_vocab = V;
-    o->n_ref = 3 + dpi_audit_below(a, DPI_AUDIT_REFS - 2);
-    o->denominator = 1 + dpi_audit_below(a, 2 * DPI_AUDIT_REFS);
+    dpi_audit_options_draw(a, o);
     o->n_tokens = N_TOKENS;
-    o->top_k = dpi_audit_below(a, V + 1);
-    o->tau = temperature(a);
     if (o->pace == DPI_PACE_SHARE)
         o->pace_share = exp(4 * dpi_audit_uniform(a) - 1);
     if (o->pace == DPI_PACE_SHARE && dpi_audit_below(a, 2))
@@ -66,7 +59,7 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
     if (dpi_audit_below(a, 2))
         o->free_top_k = 1 + dpi_audit_below(a, V);
     if (dpi_audit_below(a, 2))
-        o->free_tau = temperature(a);
+        o->free_tau = dpi_audit_tau(a);
     if (o->accountant == DPI_ACCOUNTANT_BR) { /* of few steps: its plans take long */
         o->pace_tokens = 1 + dpi_audit_below(a, 4);
         o->epsilon = .5 + 4 * dpi_audit_uniform(a);
@@ -105,8 +98,7 @@ static dpi_status next_mask(text *x) {
     x->allowed.n = V;
     if (x->is_masked) {
         dpi_audit_tokens_draw(x->audit, &x->allowed);
-        DPI_TRY(dpi_sampler_allow(x->pair.with, x->allowed.bits, x->audit->err));
-        DPI_TRY(dpi_sampler_allow(x->pair.without, x->allowed.bits, x->audit->err));
+        DPI_TRY(dpi_audit_pair_allow(x->audit, &x->allowed, &x->pair));
     }
     const int32_t n = x->allowed.n;
     seen->options = *o;
@@ -247,17 +239,13 @@ static void check_need(text *x, bool is_free) {
 static dpi_status compare_token(text *x) {
     dpi_audit *a = x->audit;
     const dpi_distribution *d = &x->pair.d, *e = &x->pair.e;
-    const float *p = x->records.public_logits;
     long double off;
     bool close;
     int32_t ignored;
     next_logits(x);
     DPI_TRY(next_mask(x));
     DPI_TRY(dpi_audit_pair_compare(a, &x->records, 0, &x->pair));
-    const size_t n_bytes = (size_t)d->n_support * sizeof *d->support;
-    if (!dpi_audit_hold(a, d->is_free == e->is_free, "a decision depends on a record") ||
-        !dpi_audit_hold(a, d->n_support == e->n_support && !memcmp(d->support, e->support, n_bytes),
-                        "the supports of neighbours differ"))
+    if (!dpi_audit_same_support(a, d, e))
         return DPI_STATUS_OK;
     dpi_distribution own;
     if (!dpi_audit_hold(a, as_seen(x, d, &own), "a token that is not allowed"))
@@ -269,8 +257,7 @@ static dpi_status compare_token(text *x) {
         check_free(x, &own, e);
     else
         check_private(x, &own, e, K, off, close);
-    DPI_TRY(dpi_sampler_step(x->pair.with, p, x->records.pointers, &ignored, a->err));
-    return dpi_sampler_step(x->pair.without, p, x->pair.neighbour, &ignored, a->err);
+    return dpi_audit_pair_step(a, &x->records, &x->pair, &ignored);
 }
 
 static void check_budget(const text *x) {
@@ -291,15 +278,13 @@ static void check_budget(const text *x) {
 
 static dpi_status play(text *x) {
     const dpi_sampler_options *o = &x->records.options;
-    dpi_error *err = x->audit->err;
     DPI_TRY(dpi_audit_pair_create(x->audit, o, &x->pair));
     x->plan = dpi_sampler_plan_get(x->pair.with);
     x->factor = o->adjacency == DPI_ADJACENCY_ZERO_OUT ? 4 : 2;
     dpi_audit_hold(x->audit, dpi_audit_charges(o, x->plan, x->factor),
                    "the plan charges less than its integers cost");
     for (int round = 0; round < 2; round++) { /* a second text: a whole budget */
-        DPI_TRY(dpi_sampler_begin(x->pair.with, err));
-        DPI_TRY(dpi_sampler_begin(x->pair.without, err));
+        DPI_TRY(dpi_audit_pair_begin(x->audit, &x->pair));
         x->n_private = 0;
         x->cost = x->most = x->losses = 0;
         for (int i = 0; i < N_TOKENS; i++)

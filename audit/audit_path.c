@@ -5,14 +5,11 @@
  * prompts, public logits and the number of texts are the same, and that secret assignment has its
  * probabilities (dp/PRIVACY.md section 9). See path.h. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "audit/path.h"
 #include "base/status.h"
-#include "dpinfer/write.h"
 
 /* ---- Neighbours ------------------------------------------------------------------------------ */
 
@@ -30,7 +27,7 @@ typedef struct pair {
     path_change change;
     int64_t most_moved;    /* by which a sum may differ, in units of K */
     long double most_eta;  /* by which a loss may exceed one eta */
-    long double max_ratio; /* of a loss to eta */
+    double max_ratio;      /* of a loss to eta */
     int64_t n_free;        /* steps */
 } pair;
 
@@ -68,12 +65,9 @@ static void check_own_text(pair *p, const path_text *x, const path_text *y) {
         }
         const dpi_distribution d = {.n_support = (int64_t)n, .weights = x->weights[t]};
         const dpi_distribution e = {.n_support = (int64_t)n, .weights = y->weights[t]};
-        const long double loss = dpi_audit_loss(&d, &e);
         dpi_audit_hold(a, most <= p->most_moved * plan->K,
                        "a sum moves by more than a record may move it");
-        dpi_audit_hold(a, loss <= p->most_eta * (long double)plan->eta + 0x1p-55L,
-                       "a loss exceeds eta");
-        p->max_ratio = fmaxl(p->max_ratio, loss / plan->eta / p->most_eta);
+        p->max_ratio = fmax(p->max_ratio, dpi_audit_loss_ratio(a, &d, &e, p->most_eta * plan->eta));
     }
 }
 
@@ -316,16 +310,75 @@ static void close_pair(pair *p) {
 
 /* ---- A line: setups, from each kind of source ------------------------------------------------ */
 
+enum { N_SETUPS = 5, BY_CONTENT = DPI_ADJACENCY_ADD_REMOVE };
+
 typedef struct path_line {
     const char *subject;
     int32_t n_records, empty; /* records, and one of them that is null from the start; -1: none */
-    const path_setup *setups;
-    size_t n_setups;
     int32_t n_units, labels; /* 0: each record is a unit, no labels; else only files with fields */
+    path_setup setups[N_SETUPS]; /* up to the first without a batch */
 } path_line;
 
+static const path_line LINES[] = {
+    {"the path, records by position", 8, 2, 0, 0,
+     {{.batch = 3, .n_tokens = 3},
+      {.batch = 3, .n_tokens = 3, .adjacency = DPI_ADJACENCY_ZERO_OUT},
+      {.batch = 3, .n_tokens = 3, .stop_after = 2, .top_k = 40},
+      {.batch = 3, .n_texts = 2, .n_tokens = 2, .top_k = 5},
+      {.batch = 8, .n_tokens = 1}}},
+    /* Low temperatures, so that a model that is made of random weights is sure here and there. */
+    {"the path, a pace from public texts", 6, 1, 0, 0,
+     {{.batch = 3, .n_tokens = 3, .pace = DPI_PACE_AUTO, .tau = .03},
+      {.batch = 2, .n_tokens = 3, .pace = DPI_PACE_AUTO, .tau = .06, .top_k = 9},
+      {.batch = 8, .n_tokens = 3, .pace = DPI_PACE_TOP, .tau = .03,
+       .adjacency = DPI_ADJACENCY_ZERO_OUT}}},
+    {"the path, a pace and private labels", 11, 3, 5, DPI_LABELS_PRIVATE,
+     {{.batch = 2, .n_texts = 4, .n_tokens = 2, .bits = 2, .pace = DPI_PACE_AUTO, .tau = .03,
+       .per_unit = 2, .adjacency = BY_CONTENT}}},
+    {"the path, a pace and records by content", 6, 1, 0, 0,
+     {{.batch = 2, .n_texts = 2, .n_tokens = 3, .bits = 1, .pace = DPI_PACE_AUTO, .tau = .06,
+       .top_k = 9, .adjacency = BY_CONTENT},
+      {.batch = 3, .n_texts = 2, .n_tokens = 3, .bits = 2, .pace = DPI_PACE_TOP, .tau = .06,
+       .adjacency = BY_CONTENT}}},
+    {"the path, a pace and units", 12, 7, 5, DPI_LABELS_NONE,
+     {{.batch = 2, .n_tokens = 3, .pace = DPI_PACE_AUTO, .tau = .03, .per_unit = 2},
+      {.batch = 3, .n_tokens = 3, .pace = DPI_PACE_TOP, .tau = .05, .per_unit = 3}}},
+    /* Units of two or three records, which stand apart in the file; with M below that, some are not
+     * used. */
+    {"the path, units of records", 12, 7, 5, DPI_LABELS_NONE,
+     {{.batch = 2, .n_tokens = 2, .per_unit = 2},
+      {.batch = 2, .n_tokens = 1, .per_unit = 3, .adjacency = DPI_ADJACENCY_ZERO_OUT},
+      {.batch = 2, .n_texts = 3, .n_tokens = 1, .per_unit = 2, .bits = 1,
+       .adjacency = BY_CONTENT}}},
+    {"the path, public labels", 11, 3, 5, DPI_LABELS_PUBLIC,
+     {{.batch = 2, .n_tokens = 2, .per_unit = 2}, {.batch = 1, .n_tokens = 1, .per_unit = 1}}},
+    {"the path, private labels", 11, 3, 5, DPI_LABELS_PRIVATE,
+     {{.batch = 2, .n_texts = 4, .n_tokens = 2, .per_unit = 2, .bits = 2, .adjacency = BY_CONTENT},
+      {.batch = 2, .n_texts = 3, .n_tokens = 1, .per_unit = 3, .bits = 3, .n_shards = 2,
+       .adjacency = BY_CONTENT}}},
+    {"the path, records by their content", 14, 4, 0, 0,
+     {{.batch = 2, .n_texts = 3, .n_tokens = 2, .bits = 1, .adjacency = BY_CONTENT},
+      {.batch = 2, .n_texts = 1, .n_tokens = 1, .bits = 2, .adjacency = BY_CONTENT},
+      {.batch = 5, .n_texts = 7, .n_tokens = 1, .bits = 3, .adjacency = BY_CONTENT}}},
+    /* More records than slots, so that a cap would show; 2 texts a group, groups with 3 and 2. */
+    {"the path, groups of similar records", 14, 4, 0, 0,
+     {{.batch = 2, .n_texts = 6, .n_tokens = 1, .bits = 7, .n_clusters = 3,
+       .adjacency = BY_CONTENT},
+      {.batch = 1, .n_texts = 5, .n_tokens = 1, .bits = 8, .n_clusters = 2,
+       .adjacency = BY_CONTENT}}},
+    {"the path, secret assignment", 10, 1, 0, 0,
+     {{.batch = 2, .n_texts = 2, .n_tokens = 2, .subsample = .6, .bits = 4},
+      {.batch = 1, .n_texts = 3, .n_tokens = 1, .subsample = .9, .bits = 5,
+       .adjacency = BY_CONTENT}}},
+    /* Several processes: the same holds for the texts of all of them. */
+    {"the path, shards", 8, 1, 0, 0,
+     {{.batch = 3, .n_tokens = 2, .n_shards = 2},
+      {.batch = 2, .n_texts = 5, .n_tokens = 1, .bits = 1, .n_shards = 3, .adjacency = BY_CONTENT},
+      {.batch = 2, .n_texts = 2, .n_tokens = 1, .bits = 2, .n_shards = 2, .subsample = .6}}},
+};
+
 static dpi_status run_setups(dpi_audit *a, const dpi_model *model, const path_line *l,
-                             path_source source, long double *max_ratio, int64_t *n_free) {
+                             path_source source, double *max_ratio, int64_t *n_free) {
     path_world *w = calloc(1, sizeof *w);
     pair *p = calloc(1, sizeof *p);
     dpi_status status = w && p ? dpi_path_open(w, a, model, source, l->n_records)
@@ -339,10 +392,10 @@ static dpi_status run_setups(dpi_audit *a, const dpi_model *model, const path_li
     }
     if (status == DPI_STATUS_OK && l->empty >= 0)
         w->state[l->empty] = PATH_EMPTY;
-    for (size_t i = 0; i < l->n_setups && status == DPI_STATUS_OK; i++)
+    for (int i = 0; i < N_SETUPS && l->setups[i].batch > 0 && status == DPI_STATUS_OK; i++)
         status = check_neighbours(w, &l->setups[i], p, a->options.effort < 1 ? 3 : 1);
     if (p) {
-        *max_ratio = fmaxl(*max_ratio, p->max_ratio);
+        *max_ratio = fmax(*max_ratio, p->max_ratio);
         *n_free += p->n_free;
         close_pair(p);
     }
@@ -354,221 +407,52 @@ static dpi_status run_setups(dpi_audit *a, const dpi_model *model, const path_li
 }
 
 static dpi_status run_line(dpi_audit *a, const dpi_model *model, const path_line *l) {
-    long double max_ratio = 0;
+    double max_ratio = 0;
     int64_t n_free = 0;
     DPI_TRY(dpi_audit_begin(a, "releases", l->subject));
     for (path_source source = l->n_units > 0 ? PATH_JSONL : PATH_MEMORY; source < PATH_SOURCES;
          source++)
         DPI_TRY(run_setups(a, model, l, source, &max_ratio, &n_free));
     dpi_audit_hold(a, l->setups[0].pace == DPI_PACE_NONE || n_free > 0, "no step is free");
-    dpi_audit_end(a, "largest loss / eta", (double)max_ratio, .05, 1 + 1e-9);
+    dpi_audit_end(a, "largest loss / eta", max_ratio, .05, 1 + 1e-9);
     return DPI_STATUS_OK;
-}
-
-static dpi_status audit_position(dpi_audit *a, const dpi_model *model) {
-    static const path_setup setups[] = {
-        {.batch = 3, .n_tokens = 3, .stop_at = -1},
-        {.batch = 3, .n_tokens = 3, .stop_at = -1, .adjacency = DPI_ADJACENCY_ZERO_OUT},
-        {.batch = 3, .n_tokens = 3, .stop_at = 1, .top_k = 40},
-        {.batch = 3, .n_texts = 2, .n_tokens = 2, .stop_at = -1, .top_k = 5},
-        {.batch = 8, .n_tokens = 1, .stop_at = -1},
-    };
-    return run_line(a, model,
-                    &(path_line){"the path, records by position", 8, 2, setups,
-                                 sizeof setups / sizeof *setups, 0, 0});
-}
-
-/* Units of two or three records, which stand apart in the file; with M below that, some are not
- * used. */
-static dpi_status audit_units(dpi_audit *a, const dpi_model *model) {
-    static const path_setup setups[] = {
-        {.batch = 2, .n_tokens = 2, .stop_at = -1, .per_unit = 2},
-        {.batch = 2, .n_tokens = 1, .stop_at = -1, .per_unit = 3,
-         .adjacency = DPI_ADJACENCY_ZERO_OUT},
-        {.batch = 2, .n_texts = 3, .n_tokens = 1, .stop_at = -1, .per_unit = 2, .bits = 1,
-         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
-    };
-    return run_line(a, model,
-                    &(path_line){"the path, units of records", 12, 7, setups,
-                                 sizeof setups / sizeof *setups, 5, DPI_LABELS_NONE});
-}
-
-static dpi_status audit_labels(dpi_audit *a, const dpi_model *model) {
-    static const path_setup by_position[] = {
-        {.batch = 2, .n_tokens = 2, .stop_at = -1, .per_unit = 2},
-        {.batch = 1, .n_tokens = 1, .stop_at = -1, .per_unit = 1},
-    };
-    static const path_setup by_content[] = {
-        {.batch = 2, .n_texts = 4, .n_tokens = 2, .stop_at = -1, .per_unit = 2, .bits = 2,
-         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
-        {.batch = 2, .n_texts = 3, .n_tokens = 1, .stop_at = -1, .per_unit = 3, .bits = 3,
-         .n_shards = 2, .adjacency = DPI_ADJACENCY_ADD_REMOVE},
-    };
-    DPI_TRY(run_line(a, model,
-                     &(path_line){"the path, public labels", 11, 3, by_position,
-                                  sizeof by_position / sizeof *by_position, 5,
-                                  DPI_LABELS_PUBLIC}));
-    return run_line(a, model,
-                    &(path_line){"the path, private labels", 11, 3, by_content,
-                                 sizeof by_content / sizeof *by_content, 5, DPI_LABELS_PRIVATE});
-}
-
-/* The temperatures are low, so that the model, which is made of random weights, is sure here and
- * there. */
-static dpi_status audit_paced(dpi_audit *a, const dpi_model *model) {
-    static const path_setup setups[] = {
-        {.batch = 3, .n_tokens = 3, .stop_at = -1, .pace = DPI_PACE_AUTO, .tau = .03},
-        {.batch = 2, .n_tokens = 3, .stop_at = -1, .pace = DPI_PACE_AUTO, .tau = .06, .top_k = 9},
-        {.batch = 8, .n_tokens = 3, .stop_at = -1, .pace = DPI_PACE_TOP, .tau = .03,
-         .adjacency = DPI_ADJACENCY_ZERO_OUT},
-    };
-    static const path_setup of_units[] = {
-        {.batch = 2, .n_tokens = 3, .stop_at = -1, .pace = DPI_PACE_AUTO, .tau = .03,
-         .per_unit = 2},
-        {.batch = 3, .n_tokens = 3, .stop_at = -1, .pace = DPI_PACE_TOP, .tau = .05, .per_unit = 3},
-    };
-    static const path_setup by_content[] = {
-        {.batch = 2, .n_texts = 2, .n_tokens = 3, .stop_at = -1, .bits = 1,
-         .pace = DPI_PACE_AUTO, .tau = .06, .top_k = 9, .adjacency = DPI_ADJACENCY_ADD_REMOVE},
-        {.batch = 3, .n_texts = 2, .n_tokens = 3, .stop_at = -1, .bits = 2,
-         .pace = DPI_PACE_TOP, .tau = .06, .adjacency = DPI_ADJACENCY_ADD_REMOVE},
-    };
-    DPI_TRY(run_line(a, model,
-                     &(path_line){"the path, a pace from public texts", 6, 1, setups,
-                                  sizeof setups / sizeof *setups, 0, 0}));
-    static const path_setup of_labels[] = {
-        {.batch = 2, .n_texts = 4, .n_tokens = 2, .stop_at = -1, .bits = 2, .pace = DPI_PACE_AUTO,
-         .tau = .03, .per_unit = 2, .adjacency = DPI_ADJACENCY_ADD_REMOVE},
-    };
-    DPI_TRY(run_line(a, model,
-                     &(path_line){"the path, a pace and private labels", 11, 3, of_labels,
-                                  sizeof of_labels / sizeof *of_labels, 5, DPI_LABELS_PRIVATE}));
-    DPI_TRY(run_line(a, model,
-                     &(path_line){"the path, a pace and records by content", 6, 1,
-                                  by_content, sizeof by_content / sizeof *by_content, 0, 0}));
-    return run_line(a, model,
-                    &(path_line){"the path, a pace and units", 12, 7, of_units,
-                                 sizeof of_units / sizeof *of_units, 5, DPI_LABELS_NONE});
-}
-
-static dpi_status audit_content(dpi_audit *a, const dpi_model *model) {
-    enum { BY_CONTENT = DPI_ADJACENCY_ADD_REMOVE };
-    static const path_setup setups[] = {
-        {.batch = 2, .n_texts = 3, .n_tokens = 2, .stop_at = -1, .adjacency = BY_CONTENT,
-         .bits = 1},
-        {.batch = 2, .n_texts = 1, .n_tokens = 1, .stop_at = -1, .adjacency = BY_CONTENT,
-         .bits = 2},
-        {.batch = 5, .n_texts = 7, .n_tokens = 1, .stop_at = -1, .adjacency = BY_CONTENT,
-         .bits = 3},
-    };
-    return run_line(a, model,
-                    &(path_line){"the path, records by their content", 14, 4, setups,
-                                 sizeof setups / sizeof *setups, 0, 0});
-}
-
-/* More records than slots, so that a cap would show; 2 texts a group, and groups with 3 and 2. */
-static dpi_status audit_clusters(dpi_audit *a, const dpi_model *model) {
-    static const path_setup setups[] = {
-        {.batch = 2, .n_texts = 6, .n_tokens = 1, .stop_at = -1, .bits = 7, .n_clusters = 3,
-         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
-        {.batch = 1, .n_texts = 5, .n_tokens = 1, .stop_at = -1, .bits = 8, .n_clusters = 2,
-         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
-    };
-    return run_line(a, model,
-                    &(path_line){"the path, groups of similar records", 14, 4, setups,
-                                 sizeof setups / sizeof *setups, 0, 0});
-}
-
-static dpi_status audit_secret(dpi_audit *a, const dpi_model *model) {
-    static const path_setup setups[] = {
-        {.batch = 2, .n_texts = 2, .n_tokens = 2, .stop_at = -1, .subsample = .6, .bits = 4},
-        {.batch = 1, .n_texts = 3, .n_tokens = 1, .stop_at = -1, .subsample = .9, .bits = 5,
-         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
-    };
-    return run_line(
-        a, model,
-        &(path_line){"the path, secret assignment", 10, 1, setups,
-                     sizeof setups / sizeof *setups, 0, 0});
-}
-
-/* ---- Several processes ---------------------------------------------------------------------- */
-
-/* Shards: the same holds for the texts of all of them. */
-static dpi_status audit_shards(dpi_audit *a, const dpi_model *model) {
-    static const path_setup setups[] = {
-        {.batch = 3, .n_tokens = 2, .stop_at = -1, .n_shards = 2},
-        {.batch = 2, .n_texts = 5, .n_tokens = 1, .stop_at = -1, .bits = 1, .n_shards = 3,
-         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
-        {.batch = 2, .n_texts = 2, .n_tokens = 1, .stop_at = -1, .bits = 2, .n_shards = 2,
-         .subsample = .6},
-    };
-    return run_line(a, model,
-                    &(path_line){"the path, shards", 8, 1, setups,
-                                 sizeof setups / sizeof *setups, 0, 0});
 }
 
 /* ---- The user's model ------------------------------------------------------------------------ */
 
 static dpi_status audit_user_model(dpi_audit *a) {
-    static const path_setup setups[] = {
-        {.batch = 2, .n_tokens = 2, .stop_at = -1, .top_k = 100},
-        {.batch = 1, .n_texts = 2, .n_tokens = 1, .stop_at = -1, .bits = 6,
-         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
-    };
-    const path_line l = {"the path of this model", 4, -1, setups,
-                         sizeof setups / sizeof *setups, 0, 0};
-    long double max_ratio = 0;
+    static const path_line l = {
+        "the path of this model", 4, -1, 0, 0,
+        {{.batch = 2, .n_tokens = 2, .top_k = 100},
+         {.batch = 1, .n_texts = 2, .n_tokens = 1, .bits = 6, .adjacency = BY_CONTENT}}};
+    double max_ratio = 0;
     int64_t n_free = 0;
     if (!a->options.model)
         return DPI_STATUS_OK;
     DPI_TRY(dpi_audit_begin(a, "releases", l.subject));
     DPI_TRY(run_setups(a, a->options.model, &l, a->options.folder ? PATH_CSV : PATH_MEMORY,
                        &max_ratio, &n_free));
-    dpi_audit_end(a, "largest loss / eta", (double)max_ratio, 0, 1 + 1e-9);
+    dpi_audit_end(a, "largest loss / eta", max_ratio, 0, 1 + 1e-9);
     return DPI_STATUS_OK;
 }
 
 /* ---- A model that is made -------------------------------------------------------------------- */
 
 static dpi_status run_made(dpi_audit *a, const dpi_model *model) {
-    DPI_TRY(audit_position(a, model));
-    DPI_TRY(audit_paced(a, model));
-    DPI_TRY(audit_units(a, model));
-    DPI_TRY(audit_labels(a, model));
-    DPI_TRY(audit_content(a, model));
-    DPI_TRY(audit_clusters(a, model));
-    DPI_TRY(audit_secret(a, model));
-    DPI_TRY(audit_shards(a, model));
+    for (size_t i = 0; i < sizeof LINES / sizeof *LINES; i++)
+        DPI_TRY(run_line(a, model, &LINES[i]));
     DPI_TRY(dpi_path_audit_open(a, model));
     return dpi_path_audit_runs(a, model);
 }
 
 static dpi_status audit_made_model(dpi_audit *a) {
-    char path[4096];
-    dpi_model_shape shape;
-    dpi_write_options write;
-    dpi_model *model = NULL;
+    dpi_model *model;
     if (!a->options.folder)
         return DPI_STATUS_OK;
-    dpi_model_shape_init(&shape);
-    dpi_write_options_init(&write);
-    shape.n_layer = 1;
-    shape.n_embd = shape.n_ff = 32;
-    shape.n_head = 2;
-    shape.n_kv_head = 1;
-    shape.n_vocab = 300;
-    shape.n_ctx_train = 2 * DPI_PATH_CTX;
-    shape.rope_freq_base = 10000;
-    write.type = "F32";
-    write.n_threads = 1;
-    snprintf(path, sizeof path, "%s/made.gguf", a->options.folder);
-    DPI_TRY(dpi_model_make(&shape, NULL, 2, path, &write, a->err));
-    dpi_status status = dpi_model_open(path, NULL, &model, a->err);
-    unlink(path);
+    DPI_TRY(dpi_audit_make_model(a, 32, 2 * DPI_PATH_CTX, &model));
     dpi_session_options session = a->options.session;
     a->options.session.n_threads = 1;
-    if (status == DPI_STATUS_OK)
-        status = run_made(a, model);
+    const dpi_status status = run_made(a, model);
     a->options.session = session;
     dpi_model_close(model);
     return status;

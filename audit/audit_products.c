@@ -36,16 +36,13 @@ static void draw_options(product *p) {
     dpi_sampler_options_init(o);
     o->method = chosen(a, methods, 4);
     const bool ink = o->method == DPI_METHOD_INVISIBLEINK, tang = o->method == DPI_METHOD_TANG;
-    o->n_vocab = V;
-    o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
+    dpi_audit_options_draw(a, o);
     o->adjacency = dpi_audit_below(a, tang ? 2 : 3);
     o->n_ref = 2 + dpi_audit_below(a, DPI_AUDIT_REFS - 1);
     if (dpi_audit_below(a, 2))
         dpi_audit_units(a, o);
-    o->denominator = 1 + dpi_audit_below(a, 2 * DPI_AUDIT_REFS);
     o->n_tokens = 1 + dpi_audit_below(a, MOST_TOKENS);
     o->top_k = dpi_audit_below(a, 12); /* no more than may be allowed */
-    o->tau = .3 + 2 * dpi_audit_uniform(a);
     o->center = ink && dpi_audit_below(a, 2);
     if (ink)
         o->accountant = dpi_audit_below(a, 8) ? dpi_audit_below(a, 2) * DPI_ACCOUNTANT_FILTER
@@ -69,16 +66,6 @@ static void draw_options(product *p) {
     }
     o->random = dpi_random_insecure;
     o->random_user = &p->bits;
-}
-
-/* A record that wants what the others do not, at both ends of the clip range. */
-static void make_loud(product *p) {
-    for (int32_t y = 0; y < V; y++) {
-        p->w.public_logits[y] = 0;
-        for (int j = 0; j < DPI_AUDIT_REFS; j++)
-            p->w.reference[j][y] = (y + j) % 2 ? 5000 : -5000;
-    }
-    dpi_audit_fill(&p->w);
 }
 
 /* ---- What a step must draw: the law of its own inside, by the bits of its source ------------- */
@@ -117,35 +104,26 @@ static dpi_status compare(product *p) {
     const dpi_sampler_plan *plan = dpi_sampler_plan_get(p->pair.with);
     const dpi_distribution *d = &p->pair.d, *e = &p->pair.e;
     DPI_TRY(dpi_audit_pair_compare(a, &p->w, p->unit, &p->pair));
-    const size_t n_bytes = (size_t)d->n_support * sizeof *d->support;
-    if (!dpi_audit_hold(a, d->n_support == e->n_support && d->is_free == e->is_free &&
-                               !memcmp(d->support, e->support, n_bytes),
-                        "neighbours have other candidates, or a step that is free for one alone"))
+    if (!dpi_audit_same_support(a, d, e))
         return DPI_STATUS_OK;
-    const double loss = (double)dpi_audit_loss(d, e);
+    const double ratio = dpi_audit_loss_ratio(a, d, e, plan->eta);
     if (d->is_free && p->w.options.method == DPI_METHOD_INVISIBLEINK)
-        dpi_audit_hold(a, loss == 0, "a free step depends on a record");
-    dpi_audit_hold(a, loss <= plan->eta + 0x1p-50, "a loss exceeds eta");
-    p->max_ratio = fmax(p->max_ratio, loss / plan->eta);
+        dpi_audit_hold(a, ratio == 0, "a free step depends on a record");
+    p->max_ratio = fmax(p->max_ratio, ratio);
     return DPI_STATUS_OK;
-}
-
-static dpi_status allow(product *p, dpi_sampler *s) {
-    return dpi_sampler_allow(s, p->allowed.n > 0 ? p->allowed.bits : NULL, p->audit->err);
 }
 
 static dpi_status play_step(product *p) {
     dpi_audit *a = p->audit;
     const bool tang = p->w.options.method == DPI_METHOD_TANG;
-    int32_t wanted = -1, token = -2, other;
+    int32_t wanted = -1, token = -2;
     p->allowed.n = 0;
     if (dpi_audit_below(a, 2))
         dpi_audit_tokens_draw(a, &p->allowed);
     dpi_audit_logits(a, &p->w);
     if (dpi_audit_below(a, 3) == 0)
-        make_loud(p);
-    DPI_TRY(allow(p, p->pair.with));
-    DPI_TRY(allow(p, p->pair.without));
+        dpi_audit_loud(&p->w, &p->allowed);
+    DPI_TRY(dpi_audit_pair_allow(a, &p->allowed, &p->pair));
     if (tang)
         dpi_audit_leave_out(&p->w, p->unit, p->pair.neighbour);
     else
@@ -154,17 +132,14 @@ static dpi_status play_step(product *p) {
     DPI_TRY(tang ? tang_token(p, &wanted) : law_token(p, &wanted));
     const size_t n_support = p->pair.with->n_support;
     int32_t n_private = dpi_sampler_n_private(p->pair.with);
-    DPI_TRY(dpi_sampler_step(p->pair.with, p->w.public_logits, p->w.pointers, &token, a->err));
-    DPI_TRY(
-        dpi_sampler_step(p->pair.without, p->w.public_logits, p->pair.neighbour, &other, a->err));
+    DPI_TRY(dpi_audit_pair_step(a, &p->w, &p->pair, &token));
     n_private = dpi_sampler_n_private(p->pair.with) - n_private; /* amin: the budget may be over */
     dpi_audit_hold(a, n_private == 0 || token == wanted,
                    "a token that its law and bits do not give");
     dpi_audit_hold(a, n_private == !is_free || p->w.options.method == DPI_METHOD_AMIN ||
                           (p->w.options.method == DPI_METHOD_TANG && n_private == (n_support > 1)),
                    "a free step is counted as a private one, or the other way round");
-    dpi_audit_hold(a, p->allowed.n == 0 || p->allowed.bits[token / 64] >> (token % 64) & 1,
-                   "a token that is not allowed");
+    dpi_audit_hold(a, dpi_audit_is_allowed(&p->allowed, token), "a token that is not allowed");
     return DPI_STATUS_OK;
 }
 
@@ -193,8 +168,7 @@ static dpi_status play(product *p) {
     p->bits = dpi_audit_random(a);
     DPI_TRY(dpi_audit_pair_create(a, &p->w.options, &p->pair));
     check_plan(p);
-    DPI_TRY(dpi_sampler_begin(p->pair.with, a->err));
-    DPI_TRY(dpi_sampler_begin(p->pair.without, a->err));
+    DPI_TRY(dpi_audit_pair_begin(a, &p->pair));
     p->unit = dpi_audit_below(a, p->w.options.n_ref);
     for (int32_t i = 0; i < p->w.options.n_tokens; i++)
         DPI_TRY(play_step(p));

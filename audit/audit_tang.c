@@ -13,7 +13,6 @@ enum {
     N_SETTINGS = 80,
     N_CASES = 20,
     N_DRAWS = 20000,
-    CELLS = 4,
     V_EMPTY = 130, /* more than two blocks of 64 */
     CELLS_EMPTY = 10,
     N_EMPTY = 6000,
@@ -52,31 +51,14 @@ static int32_t find_support(const setting *s, const dpi_audit_case *w, int32_t s
     return n;
 }
 
-static double finite_or_lowest(float l) { return isfinite(l) ? (double)l : -0x1.fffffep127; }
-
-/* Adds the probabilities of `l` on the support, times `factor`. */
-static void add_softmax(const dpi_audit_case *w, const float *l, const int32_t *support, int32_t n,
-                        double factor, double sum[V]) {
-    double p[V], z = 0, top = -INFINITY;
-    const float scale = (float)(1 / w->options.tau);
-    for (int32_t i = 0; i < n; i++)
-        top = fmax(top, finite_or_lowest(l[support[i]] * scale));
-    for (int32_t i = 0; i < n; i++)
-        z += p[i] = exp(finite_or_lowest(l[support[i]] * scale) - top);
-    for (int32_t i = 0; i < n; i++)
-        sum[i] += factor * p[i] / z;
-}
-
 /* What the unit in slot j adds to all sums, in units of 1. */
 static void add_unit(const dpi_audit_case *w, int32_t j, const int32_t *support, int32_t n,
                      double sum[V]) {
-    const int32_t M = dpi_audit_per_unit(w);
-    int32_t m = 0;
-    for (int32_t k = 0; k < M; k++)
-        m += w->pointers[j * M + k] != NULL;
+    const int32_t M = dpi_audit_per_unit(w), m = dpi_audit_n_records(w, j);
     for (int32_t k = 0; k < M; k++)
         if (w->pointers[j * M + k])
-            add_softmax(w, w->pointers[j * M + k], support, n, 1. / m, sum);
+            dpi_audit_add_softmax(w->pointers[j * M + k], support, n, (float)(1 / w->options.tau),
+                                  1. / m, sum);
 }
 
 /* ---- Neighbours ------------------------------------------------------------------------------ */
@@ -202,15 +184,10 @@ static dpi_status audit_sums(dpi_audit *a) {
         dpi_sampler_options_init(o);
         o->method = DPI_METHOD_TANG;
         o->adjacency = i % 2 ? DPI_ADJACENCY_ADD_REMOVE : DPI_ADJACENCY_REPLACE_BY_NULL;
-        o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
-        o->n_vocab = V;
-        o->n_ref = 3 + dpi_audit_below(a, DPI_AUDIT_REFS - 2);
-        o->denominator = 1 + dpi_audit_below(a, 2 * DPI_AUDIT_REFS);
+        dpi_audit_options_draw(a, o);
         if (i % 3 == 0)
             dpi_audit_units(a, o);
         o->n_tokens = 1 + dpi_audit_below(a, 500);
-        o->top_k = dpi_audit_below(a, V + 1);
-        o->tau = .3 + 2 * dpi_audit_uniform(a);
         o->rho = exp(10 * dpi_audit_uniform(a) - 5);
         const dpi_status status = run_setting(&s, &w);
         dpi_audit_pair_free(&s.pair);
@@ -226,79 +203,49 @@ static dpi_status audit_sums(dpi_audit *a) {
  * the first one comes with probability Phi(1 / (sqrt(2) s)). Pairs of tokens that follow each
  * other: noise that is kept, or halved, is another law. */
 static dpi_status audit_law(dpi_audit *a) {
-    dpi_sampler_options o;
-    dpi_sampler *s = NULL;
     static const float public_logits[] = {0, 0}, record[] = {1e4f, -1e4f};
-    const float *references[] = {record};
+    const double p = .5 * erfc(-.5); /* Phi(1 / sqrt(2)) */
+    const double wanted[] = {p * p, p * (1 - p), p * (1 - p), (1 - p) * (1 - p)};
     const int32_t n = dpi_audit_count(a, N_DRAWS) / 2;
-    int64_t count[CELLS] = {0};
-    DPI_TRY(dpi_audit_begin(a, "draws", "Tang et al., frequencies of tokens"));
-    dpi_sampler_options_init(&o);
+    int64_t count[4] = {0};
+    dpi_sampler_options o;
+    dpi_audit_defaults(a, &o);
     o.method = DPI_METHOD_TANG;
     o.n_vocab = 2;
     o.top_k = 0;
     o.n_ref = 1;
     o.n_tokens = 2;
     o.rho = 1; /* of two tokens: s = 1 */
-    o.random = a->options.random;
-    o.random_user = a->options.random_user;
-    DPI_TRY(dpi_sampler_create(&o, &s, a->err));
-    dpi_status status = DPI_STATUS_OK;
-    for (int32_t i = 0; i < n && status == DPI_STATUS_OK; i++) {
-        int32_t first = 0, second = 0;
-        status = dpi_sampler_begin(s, a->err);
-        if (status == DPI_STATUS_OK)
-            status = dpi_sampler_step(s, public_logits, references, &first, a->err);
-        if (status == DPI_STATUS_OK)
-            status = dpi_sampler_step(s, public_logits, references, &second, a->err);
-        count[2 * first + second]++;
-        a->result.n_cases += 2;
-    }
-    dpi_sampler_free(s);
-    DPI_TRY(status);
-    const double p = .5 * erfc(-.5); /* Phi(1 / sqrt(2)) */
-    double x = 0;
-    for (int cell = 0; cell < CELLS; cell++) {
-        const double wanted = n * (cell / 2 ? 1 - p : p) * (cell % 2 ? 1 - p : p);
-        x += ((double)count[cell] - wanted) * ((double)count[cell] - wanted) / wanted;
-    }
-    dpi_audit_end_chi_square(a, x, CELLS - 1);
+    DPI_TRY(dpi_audit_begin(a, "draws", "Tang et al., frequencies of tokens"));
+    DPI_TRY(dpi_audit_count_draws(a, &o, public_logits, (const float *const[]){record}, n, true,
+                                  count));
+    dpi_audit_end_chi_square(a, dpi_audit_chi_square(count, wanted, 4, n), 3);
     return DPI_STATUS_OK;
 }
 
 /* Without any record all sums are 0 and noise alone decides: each token is as likely. */
 static dpi_status audit_no_record(dpi_audit *a) {
-    dpi_sampler_options o;
-    dpi_sampler *s = NULL;
     static const float public_logits[V_EMPTY];
-    const float *references[] = {NULL, NULL};
     const int32_t n = dpi_audit_count(a, N_EMPTY);
-    int64_t count[CELLS_EMPTY] = {0};
-    DPI_TRY(dpi_audit_begin(a, "draws", "Tang et al., tokens without a record"));
-    dpi_sampler_options_init(&o);
+    int64_t count[V_EMPTY] = {0}, cells[CELLS_EMPTY] = {0};
+    double wanted[CELLS_EMPTY] = {0};
+    dpi_sampler_options o;
+    dpi_audit_defaults(a, &o);
     o.method = DPI_METHOD_TANG;
     o.n_vocab = V_EMPTY;
     o.top_k = 0;
     o.n_ref = 2;
     o.n_tokens = n;
     o.rho = 1;
-    o.random = a->options.random;
-    o.random_user = a->options.random_user;
-    DPI_TRY(dpi_sampler_create(&o, &s, a->err));
-    dpi_status status = dpi_sampler_begin(s, a->err);
-    for (int32_t i = 0; i < n && status == DPI_STATUS_OK; i++) {
-        int32_t token = 0;
-        status = dpi_sampler_step(s, public_logits, references, &token, a->err);
-        count[token * CELLS_EMPTY / V_EMPTY]++;
-        a->result.n_cases++;
+    DPI_TRY(dpi_audit_begin(a, "draws", "Tang et al., tokens without a record"));
+    DPI_TRY(dpi_audit_count_draws(a, &o, public_logits, (const float *const[]){NULL, NULL}, n,
+                                  false, count));
+    for (int y = 0; y < V_EMPTY; y++) {
+        cells[y * CELLS_EMPTY / V_EMPTY] += count[y];
+        wanted[y * CELLS_EMPTY / V_EMPTY] += 1. / V_EMPTY;
     }
-    dpi_sampler_free(s);
-    DPI_TRY(status);
-    double x = 0;
-    const double wanted = (double)n / CELLS_EMPTY;
-    for (int cell = 0; cell < CELLS_EMPTY; cell++)
-        x += ((double)count[cell] - wanted) * ((double)count[cell] - wanted) / wanted;
-    dpi_audit_end_chi_square(a, x, CELLS_EMPTY - 1);
+    dpi_audit_end_chi_square(a, dpi_audit_chi_square(cells, wanted, CELLS_EMPTY, n),
+                             CELLS_EMPTY - 1);
     return DPI_STATUS_OK;
 }
 

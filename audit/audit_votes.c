@@ -143,35 +143,27 @@ static dpi_status audit_cost(dpi_audit *a) {
 /* Four candidates at a time, of which two have votes: the noise of each against the definition, and
  * that of neighbours against each other. */
 static dpi_status audit_law(dpi_audit *a) {
-    enum { LAST = 9, N_CELLS = 2 * LAST + 1, N = 4, V = 256 * 16, REACH = 400 };
+    enum { N = 4, V = 256 * 16 };
+    dpi_audit_cells cells = {.last = 9};
     const int32_t n = dpi_audit_count(a, N_DRAWS);
-    double count[N_CELLS] = {0}, expected[N_CELLS] = {0}, x = 0, sum = 0, product = 0;
+    double product = 0;
     DPI_TRY(dpi_audit_begin(a, "draws", "AugPE, noise of a histogram"));
-    for (int32_t z = -REACH; z <= REACH; z++)
-        sum += exp(-128.0 * z * z / V);
-    for (int32_t z = -REACH; z <= REACH; z++)
-        expected[LAST + (z < -LAST ? -LAST : z > LAST ? LAST : z)] +=
-            (double)n * N * exp(-128.0 * z * z / V) / sum;
     for (int32_t c = 0; c < n; c++) {
         const int64_t before[N] = {0, 1000, 0, -7};
         int64_t votes[N];
         memcpy(votes, before, sizeof votes);
         DPI_TRY(dpi_votes_release(votes, N, V, a->options.random, a->options.random_user, a->err));
         for (int i = 0; i < N; i++) {
-            const int64_t z = votes[i] - before[i];
-            count[LAST + (z < -LAST ? -LAST : z > LAST ? LAST : z)]++;
-            product += i % 2 ? 0 : (double)z * (double)(votes[i + 1] - before[i + 1]);
+            dpi_audit_cells_add(&cells, votes[i] - before[i]);
+            if (i % 2 == 0)
+                product += (double)(votes[i] - before[i]) * (double)(votes[i + 1] - before[i + 1]);
         }
     }
-    for (int i = 0; i < N_CELLS; i++)
-        x += pow(count[i] - expected[i], 2) / expected[i];
     /* 2 n products of independent draws have variance (V / 256)^2 each. */
-    const double z = product / (V / 256.) / sqrt(2. * n);
-    const double p = erfc(fabs(z) / sqrt(2));
+    const double p = dpi_audit_normal_tail(product / (V / 256.) / sqrt(2. * n));
     dpi_audit_hold(a, p >= dpi_audit_certain(a), "noise of one candidate tells that of another");
     dpi_audit_chance(a, p);
-    a->result.n_cases = n;
-    dpi_audit_end_chi_square(a, x, N_CELLS - 1);
+    dpi_audit_end_cells(a, &cells, dpi_audit_gaussian, V / 256.);
     return DPI_STATUS_OK;
 }
 

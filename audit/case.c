@@ -12,6 +12,45 @@ enum { V_MAX = DPI_AUDIT_WIDE };
 
 static const long double LN2 = 0.693147180559945309417232121458176568L;
 
+/* ---- Options and draws ----------------------------------------------------------------------- */
+
+void dpi_audit_defaults(const dpi_audit *a, dpi_sampler_options *o) {
+    dpi_sampler_options_init(o);
+    o->random = a->options.random;
+    o->random_user = a->options.random_user;
+}
+
+double dpi_audit_tau(dpi_audit *a) { return .3 + 2 * dpi_audit_uniform(a); }
+
+void dpi_audit_options_draw(dpi_audit *a, dpi_sampler_options *o) {
+    o->n_vocab = o->n_vocab > 0 ? o->n_vocab : DPI_AUDIT_VOCAB;
+    o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
+    o->n_ref = 3 + dpi_audit_below(a, DPI_AUDIT_REFS - 2);
+    o->denominator = 1 + dpi_audit_below(a, 2 * DPI_AUDIT_REFS);
+    o->top_k = dpi_audit_below(a, o->n_vocab + 1);
+    o->tau = dpi_audit_tau(a);
+}
+
+dpi_status dpi_audit_count_draws(dpi_audit *a, const dpi_sampler_options *o,
+                                 const float *public_logits, const float *const *references,
+                                 int32_t n, bool pairs, int64_t *count) {
+    dpi_sampler *s;
+    DPI_TRY(dpi_sampler_create(o, &s, a->err));
+    dpi_status status = dpi_sampler_begin(s, a->err);
+    for (int32_t i = 0; i < n && status == DPI_STATUS_OK; i++) {
+        int32_t token[2] = {0, 0};
+        if (dpi_sampler_tokens_left(s) == 0)
+            status = dpi_sampler_begin(s, a->err);
+        for (int k = !pairs; k < 2 && status == DPI_STATUS_OK; k++)
+            status = dpi_sampler_step(s, public_logits, references, &token[k], a->err);
+        if (status == DPI_STATUS_OK)
+            count[token[0] * o->n_vocab + token[1]]++;
+    }
+    dpi_sampler_free(s);
+    a->result.n_cases = n;
+    return status;
+}
+
 /* ---- Cases ---------------------------------------------------------------------------------- */
 
 void dpi_audit_logits(dpi_audit *a, dpi_audit_case *c) {
@@ -81,6 +120,44 @@ dpi_status dpi_audit_pair_compare(dpi_audit *audit, const dpi_audit_case *c, int
     return DPI_STATUS_OK;
 }
 
+dpi_status dpi_audit_pair_begin(dpi_audit *audit, dpi_audit_pair *pair) {
+    DPI_TRY(dpi_sampler_begin(pair->with, audit->err));
+    return dpi_sampler_begin(pair->without, audit->err);
+}
+
+dpi_status dpi_audit_pair_allow(dpi_audit *audit, const dpi_audit_tokens *tokens,
+                                dpi_audit_pair *pair) {
+    const uint64_t *bits = tokens->n > 0 ? tokens->bits : NULL;
+    DPI_TRY(dpi_sampler_allow(pair->with, bits, audit->err));
+    return dpi_sampler_allow(pair->without, bits, audit->err);
+}
+
+dpi_status dpi_audit_pair_step(dpi_audit *audit, const dpi_audit_case *c, dpi_audit_pair *pair,
+                               int32_t *token) {
+    const float *p = c->public_logits;
+    int32_t other;
+    DPI_TRY(dpi_sampler_step(pair->with, p, c->pointers, token, audit->err));
+    return dpi_sampler_step(pair->without, p, pair->neighbour, &other, audit->err);
+}
+
+bool dpi_audit_same_support(dpi_audit *audit, const dpi_distribution *d,
+                            const dpi_distribution *e) {
+    return dpi_audit_hold(audit, d->is_free == e->is_free, "a decision depends on a record") &&
+           dpi_audit_hold(audit,
+                          d->n_support == e->n_support &&
+                              memcmp(d->support, e->support,
+                                     (size_t)d->n_support * sizeof *d->support) == 0,
+                          "the supports of neighbours differ");
+}
+
+double dpi_audit_loss_ratio(dpi_audit *audit, const dpi_distribution *d, const dpi_distribution *e,
+                            long double eta) {
+    const long double loss = dpi_audit_loss(d, e);
+    /* 2^-55: rounding of the logarithms. */
+    dpi_audit_hold(audit, loss <= eta + 0x1p-55L, "a loss exceeds eta");
+    return (double)(loss / eta);
+}
+
 /* ---- Tokens that are allowed ----------------------------------------------------------------- */
 
 void dpi_audit_tokens_draw(dpi_audit *a, dpi_audit_tokens *t) {
@@ -94,10 +171,33 @@ void dpi_audit_tokens_draw(dpi_audit *a, dpi_audit_tokens *t) {
         }
 }
 
+bool dpi_audit_is_allowed(const dpi_audit_tokens *t, int32_t token) {
+    return t->n == 0 || (t->bits[token / 64] >> (token % 64) & 1);
+}
+
+void dpi_audit_loud(dpi_audit_case *c, const dpi_audit_tokens *t) {
+    const int32_t n = t->n > 0 ? t->n : c->options.n_vocab;
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t y = t->n > 0 ? t->at[i] : i;
+        c->public_logits[y] = 0;
+        for (int j = 0; j < DPI_AUDIT_REFS; j++)
+            c->reference[j][y] = (i + j) % 2 ? 5000 : -5000;
+    }
+    dpi_audit_fill(c);
+}
+
 /* ---- Units ----------------------------------------------------------------------------------- */
 
 int32_t dpi_audit_per_unit(const dpi_audit_case *c) {
     return c->options.max_per_unit > 1 ? c->options.max_per_unit : 1;
+}
+
+int32_t dpi_audit_n_records(const dpi_audit_case *c, int32_t j) {
+    const int32_t M = dpi_audit_per_unit(c);
+    int32_t n = 0;
+    for (int32_t k = 0; k < M; k++)
+        n += c->pointers[j * M + k] != NULL;
+    return n;
 }
 
 void dpi_audit_units(dpi_audit *a, dpi_sampler_options *o) {
@@ -122,6 +222,21 @@ static long double log_mass(const float *l, const dpi_distribution *d) {
         if (isfinite(l[d->support[i]]))
             sum += expl(l[d->support[i]] - top);
     return top + logl(sum);
+}
+
+double dpi_audit_finite(float l) { return isfinite(l) ? (double)l : -0x1.fffffep127; }
+
+void dpi_audit_add_softmax(const float *l, const int32_t *support, int32_t n, float scale,
+                           double factor, double *sum) {
+    double p[V_MAX], z = 0, top = -INFINITY;
+    for (int32_t i = 0; i < n; i++) {
+        p[i] = dpi_audit_finite(l[support ? support[i] : i] * scale);
+        top = fmax(top, p[i]);
+    }
+    for (int32_t i = 0; i < n; i++)
+        z += p[i] = exp(p[i] - top);
+    for (int32_t i = 0; i < n; i++)
+        sum[i] += factor * p[i] / z;
 }
 
 /* Without centring the definition is one double subtraction, and they are exact. */

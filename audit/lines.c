@@ -73,12 +73,28 @@ void dpi_audit_end_chance(dpi_audit *a, const char *quantity, double p) {
 double dpi_chi_square_tail(double x, int32_t n) {
     const double h = x / 2;
     double s = n % 2 ? .5 : 1, q = n % 2 ? erfc(sqrt(h)) : exp(-h);
+    if (isinf(x))
+        return 0;
     double term = exp(-h) * (n % 2 ? sqrt(h) * M_2_SQRTPI : h);
     for (; s < n / 2. - .25; s++) {
         q += term;
         term *= h / (s + 1);
     }
     return q;
+}
+
+double dpi_audit_normal_tail(double z) { return erfc(fabs(z) * M_SQRT1_2); }
+
+double dpi_audit_chi_square(const int64_t *count, const double *p, int32_t n, double total) {
+    double x = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const double expected = total * p[i];
+        if (expected > 0)
+            x += pow((double)count[i] - expected, 2) / expected;
+        else if (count[i] > 0)
+            return INFINITY;
+    }
+    return x;
 }
 
 void dpi_audit_end_chi_square(dpi_audit *a, double x, int32_t n) {
@@ -93,6 +109,34 @@ void dpi_audit_end_bound(dpi_audit *a, const char *quantity, double suspicious, 
                         : !(suspicious <= max) ? dpi_audit_certain(a)
                                                : .5);
     dpi_audit_end(a, quantity, suspicious, -INFINITY, max);
+}
+
+static int32_t cell_of(const dpi_audit_cells *cells, int64_t z) {
+    const int32_t last = cells->last;
+    return last + (int32_t)(z < -last ? -last : z > last ? last : z);
+}
+
+void dpi_audit_cells_add(dpi_audit_cells *cells, int64_t z) {
+    cells->count[cell_of(cells, z)]++;
+    cells->n++;
+}
+
+double dpi_audit_gaussian(double variance, int64_t z) {
+    return exp(-(double)(z * z) / (2 * variance));
+}
+
+void dpi_audit_end_cells(dpi_audit *a, const dpi_audit_cells *cells,
+                         double (*weight)(double, int64_t), double parameter) {
+    enum { REACH = 400 }; /* beyond, no law that is audited has a weight that counts */
+    double p[2 * DPI_AUDIT_LAST + 1] = {0}, sum = 0;
+    for (int32_t z = -REACH; z <= REACH; z++)
+        sum += weight(parameter, z);
+    for (int32_t z = -REACH; z <= REACH; z++)
+        p[cell_of(cells, z)] += weight(parameter, z) / sum;
+    a->result.n_cases = cells->n;
+    dpi_audit_end_chi_square(
+        a, dpi_audit_chi_square(cells->count, p, 2 * cells->last + 1, (double)cells->n),
+        2 * cells->last);
 }
 
 int32_t dpi_audit_count(const dpi_audit *a, int32_t n) {

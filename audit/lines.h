@@ -19,6 +19,7 @@
 #include "audit/audit.h"
 #include "dpinfer/batch.h"
 #include "dpinfer/bounds.h"
+#include "dpinfer/ledger.h"
 #include "dpinfer/method.h"
 #include "dp/exact/weights.h"
 #include "dp/methods/sampler.h"
@@ -62,8 +63,12 @@ double dpi_audit_suspicious(const dpi_audit *audit);
 void dpi_audit_chance(dpi_audit *audit, double p);
 /* Reports a line whose measure is such a p. */
 void dpi_audit_end_chance(dpi_audit *audit, const char *quantity, double p);
-/* Chance that chi-square with n degrees of freedom exceeds x. */
+/* Chance that a normal deviate is as far from 0 as z. */
+double dpi_audit_normal_tail(double z);
+/* Chance that chi-square with n degrees of freedom exceeds x; and chi-square of n counts, of which
+ * total p are expected. */
 double dpi_chi_square_tail(double x, int32_t n);
+double dpi_audit_chi_square(const int64_t *count, const double *p, int32_t n, double total);
 /* The same of chi-square with n degrees of freedom: two-sided, as counts that fit too well are no
  * random draws either. But few counts are now and then exactly what is expected (two free ones of
  * 480 draws: 2e-3): with n below 3 only a large x fails. */
@@ -77,6 +82,20 @@ void dpi_audit_end_bound(dpi_audit *audit, const char *quantity, double suspicio
 dpi_status dpi_audit_all(const dpi_audit_options *options, dpi_status (*const *audits)(dpi_audit *),
                          size_t n_audits, dpi_audit_fn on_result, void *user, int32_t *n_failed,
                          dpi_error *err);
+
+/* Noise in cells -last..last, of which the outer ones have what is beyond. */
+enum { DPI_AUDIT_LAST = 24 };
+typedef struct dpi_audit_cells {
+    int32_t last; /* at most DPI_AUDIT_LAST */
+    int64_t n, count[2 * DPI_AUDIT_LAST + 1];
+} dpi_audit_cells;
+
+void dpi_audit_cells_add(dpi_audit_cells *cells, int64_t z);
+/* Reports a line of chi-square against the law whose weights are weight(parameter, z). */
+void dpi_audit_end_cells(dpi_audit *audit, const dpi_audit_cells *cells,
+                         double (*weight)(double parameter, int64_t z), double parameter);
+double dpi_audit_gaussian(double variance, int64_t z); /* such a weight */
+
 /* n times the effort, at least 1. */
 int32_t dpi_audit_count(const dpi_audit *audit, int32_t n);
 
@@ -100,6 +119,18 @@ typedef struct dpi_audit_case {
     const float *pointers[DPI_AUDIT_REFS];
 } dpi_audit_case;
 
+/* Defaults, with the bits of the audit's options. */
+void dpi_audit_defaults(const dpi_audit *audit, dpi_sampler_options *o);
+/* Made up: instruction set, n_ref from 3 on, denominator, top_k and tau; n_vocab stays, or is
+ * DPI_AUDIT_VOCAB where it is 0. */
+void dpi_audit_options_draw(dpi_audit *audit, dpi_sampler_options *o);
+double dpi_audit_tau(dpi_audit *audit);
+/* Tokens that are drawn one after the other with the same logits, n times one of them or a pair:
+ * count[token], or count[first * n_vocab + second]. */
+dpi_status dpi_audit_count_draws(dpi_audit *audit, const dpi_sampler_options *o,
+                                 const float *public_logits, const float *const *references,
+                                 int32_t n, bool pairs, int64_t *count);
+
 /* Random logits for the options, ragged: null slots, ties, infinities, NaN. */
 void dpi_audit_logits(dpi_audit *audit, dpi_audit_case *c);
 /* pointers[i] = reference[i] for every slot. */
@@ -112,6 +143,9 @@ typedef struct dpi_audit_tokens {
 } dpi_audit_tokens;
 
 void dpi_audit_tokens_draw(dpi_audit *audit, dpi_audit_tokens *tokens);
+bool dpi_audit_is_allowed(const dpi_audit_tokens *tokens, int32_t token); /* n 0: all are */
+/* Records at both ends of the clip range on the tokens (n 0: all), so that eta is reached. */
+void dpi_audit_loud(dpi_audit_case *c, const dpi_audit_tokens *tokens);
 
 /* Samplers for records and for their neighbours in the sense of the adjacency, and what they made
  * of the last case. */
@@ -130,11 +164,29 @@ void dpi_audit_leave_out(const dpi_audit_case *c, int32_t j, const float *pointe
 /* One more case: the records of c, and the neighbour without unit j. */
 dpi_status dpi_audit_pair_compare(dpi_audit *audit, const dpi_audit_case *c, int32_t j,
                                   dpi_audit_pair *pair);
+/* Both begin a text, allow some tokens (n 0: all), draw a token; *token: the one with all units. */
+dpi_status dpi_audit_pair_begin(dpi_audit *audit, dpi_audit_pair *pair);
+dpi_status dpi_audit_pair_allow(dpi_audit *audit, const dpi_audit_tokens *tokens,
+                                dpi_audit_pair *pair);
+dpi_status dpi_audit_pair_step(dpi_audit *audit, const dpi_audit_case *c, dpi_audit_pair *pair,
+                               int32_t *token);
+/* Holds that the step is free for both or none, and that the supports are the same. */
+bool dpi_audit_same_support(dpi_audit *audit, const dpi_distribution *d, const dpi_distribution *e);
+/* Holds that their loss is at most eta, and returns loss / eta. */
+double dpi_audit_loss_ratio(dpi_audit *audit, const dpi_distribution *d, const dpi_distribution *e,
+                            long double eta);
 
 /* InvisibleInk: c[n_support] of logits `l` (NULL: of a null slot) on d's support. Returns by how
  * much the values may be off. */
 int64_t dpi_audit_contribution(const dpi_audit_case *c, const float *l, const dpi_distribution *d,
                                int64_t K, int64_t *contribution);
+/* A logit that is not finite counts as the least float. */
+double dpi_audit_finite(float l);
+/* Adds factor times the probabilities of `l` times scale on support [n] (NULL: 0..n-1). */
+void dpi_audit_add_softmax(const float *l, const int32_t *support, int32_t n, float scale,
+                           double factor, double *sum);
+/* How many records the unit in slot j has. */
+int32_t dpi_audit_n_records(const dpi_audit_case *c, int32_t j);
 /* Records that a slot may hold, and draws so many for made-up options, with n_ref slots of them. */
 int32_t dpi_audit_per_unit(const dpi_audit_case *c);
 void dpi_audit_units(dpi_audit *audit, dpi_sampler_options *o);
@@ -152,6 +204,25 @@ void dpi_audit_formulas(dpi_audit *audit, const dpi_audit_case *c, const dpi_sam
 /* docs/spec.md 4.1 and 2 for what `plan` charges: false if it is less than the integers cost.
  * `factor`: f of the plan's eta. */
 bool dpi_audit_charges(const dpi_sampler_options *o, const dpi_sampler_plan *plan, int32_t factor);
+
+/* ---- world.c: what audits of whole runs make in options.folder ------------------------------- */
+
+/* A model of one layer, of random weights. */
+dpi_status dpi_audit_make_model(dpi_audit *audit, int32_t n_embd, int32_t n_ctx, dpi_model **model);
+
+/* A ledger with one dataset, whose delta is 1e-4. To be closed after a failure, too: it is removed
+ * then. */
+#define DPI_AUDIT_DATASET "made up"
+typedef struct dpi_audit_ledger {
+    char path[4096];
+    dpi_ledger *ledger;
+} dpi_audit_ledger;
+
+dpi_status dpi_audit_ledger_open(dpi_audit *audit, double epsilon, int32_t scope,
+                                 dpi_audit_ledger *ledger);
+dpi_status dpi_audit_ledger_info(dpi_audit *audit, const dpi_audit_ledger *ledger,
+                                 dpi_dataset_info *info);
+void dpi_audit_ledger_close(dpi_audit_ledger *ledger);
 
 /* ---- The audits ----------------------------------------------------------------------------- */
 

@@ -71,7 +71,7 @@ typedef struct path_setup {
     int32_t batch, n_texts; /* n_texts 0: one for each batch */
     int32_t n_tokens;       /* at most DPI_PATH_TOKENS */
     int32_t top_k;
-    int32_t stop_at; /* the token from which on an end-of-generation token is drawn; -1: none is */
+    int32_t stop_after; /* the number of the token that ends texts; 0: none does */
     int32_t per_unit; /* with units: most records of one */
     double histogram; /* private labels: rho of the histogram; 0: as many texts of each label */
     uint64_t bits;   /* seed of keys and assignments; 0: the audit's source */

@@ -36,14 +36,10 @@ static dpi_status seen_open(dpi_audit *a, const dpi_model *model, path_source so
 /* The number of texts, and what a caller is told, for any number of records, null ones too. */
 static dpi_status audit_counts(dpi_audit *a, const dpi_model *model) {
     static const path_setup setups[] = {
-        {.batch = 3,
-         .n_texts = 2,
-         .n_tokens = 1,
-         .stop_at = -1,
-         .bits = 1,
+        {.batch = 3, .n_texts = 2, .n_tokens = 1, .bits = 1,
          .adjacency = DPI_ADJACENCY_ADD_REMOVE},
-        {.batch = 3, .n_texts = 2, .n_tokens = 1, .stop_at = -1, .bits = 1, .subsample = .5},
-        {.batch = 3, .n_tokens = 1, .stop_at = -1},
+        {.batch = 3, .n_texts = 2, .n_tokens = 1, .bits = 1, .subsample = .5},
+        {.batch = 3, .n_tokens = 1},
     };
     static const int32_t counts[] = {0, 1, 3, 16};
     DPI_TRY(dpi_audit_begin(a, "releases", "the path, numbers of records"));
@@ -86,24 +82,14 @@ static void count_places(const path_layout *layout, cells *c) {
     }
 }
 
-static double deviation(int64_t count, double expected) {
-    return expected > 0 ? ((double)count - expected) * ((double)count - expected) / expected
-           : count > 0  ? INFINITY
-                        : 0;
-}
-
 /* Each record is in each of 3 texts with probability q / 3 (by content q is 1), whatever the record
  * beside it does, and whatever its place is. */
 static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q, int32_t n_shards,
                                  const char *of_one, const char *of_two) {
-    const path_setup s = {.batch = 4,
-                          .n_texts = N_CELLS - 1,
-                          .n_tokens = 1,
-                          .stop_at = -1,
-                          .n_shards = n_shards,
-                          .subsample = q < 1 ? q : 0,
-                          .adjacency =
-                              q < 1 ? DPI_ADJACENCY_REPLACE_BY_NULL : DPI_ADJACENCY_ADD_REMOVE};
+    const path_setup s = {
+        .batch = 4, .n_texts = N_CELLS - 1, .n_tokens = 1, .n_shards = n_shards,
+        .subsample = q < 1 ? q : 0,
+        .adjacency = q < 1 ? DPI_ADJACENCY_REPLACE_BY_NULL : DPI_ADJACENCY_ADD_REMOVE};
     const int32_t n_runs = dpi_audit_count(a, N_RUNS);
     cells c = {0};
     seen *x;
@@ -116,15 +102,13 @@ static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q,
     seen_close(x);
     DPI_TRY(status);
     const int32_t n_free = q < 1 ? N_CELLS - 1 : N_CELLS - 2;
-    double one = 0, two = 0;
-    for (int32_t k = 0; k < N_CELLS; k++) {
-        const double of_k = k < N_CELLS - 1 ? q / (N_CELLS - 1) : 1 - q;
-        for (int32_t i = 0; i < N_ASSIGNED; i++)
-            one += deviation(c.one[i][k], n_runs * of_k);
-        for (int32_t m = 0; m < N_CELLS; m++)
-            two += deviation(c.two[k][m], N_ASSIGNED / 2 * n_runs * of_k *
-                                              (m < N_CELLS - 1 ? q / (N_CELLS - 1) : 1 - q));
-    }
+    double p[N_CELLS], one = 0, two = 0;
+    for (int32_t k = 0; k < N_CELLS; k++)
+        p[k] = k < N_CELLS - 1 ? q / (N_CELLS - 1) : 1 - q;
+    for (int32_t i = 0; i < N_ASSIGNED; i++)
+        one += dpi_audit_chi_square(c.one[i], p, N_CELLS, n_runs);
+    for (int32_t k = 0; k < N_CELLS; k++)
+        two += dpi_audit_chi_square(c.two[k], p, N_CELLS, N_ASSIGNED / 2 * n_runs * p[k]);
     dpi_audit_end_chi_square(a, one, N_ASSIGNED * n_free);
     DPI_TRY(dpi_audit_begin(a, "releases", of_two));
     a->result.n_cases = N_ASSIGNED / 2 * (int64_t)n_runs;
@@ -136,16 +120,11 @@ static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q,
  * q is the chance of all of them together, whichever its label. */
 static dpi_status audit_labeled(dpi_audit *a, const dpi_model *model) {
     enum { NONE = 2, N_OWN = 3 };
-    static const path_setup s = {.batch = 4,
-                                 .n_texts = 4,
-                                 .n_tokens = 1,
-                                 .stop_at = -1,
-                                 .per_unit = 1,
-                                 .subsample = .6};
+    static const path_setup s = {
+        .batch = 4, .n_texts = 4, .n_tokens = 1, .per_unit = 1, .subsample = .6};
     const int32_t n_runs = dpi_audit_count(a, N_RUNS);
     const double expected[N_OWN] = {s.subsample / 2, s.subsample / 2, 1 - s.subsample};
     int64_t count[N_OWN] = {0};
-    double sum = 0;
     seen *x;
     DPI_TRY(dpi_audit_begin(a, "releases", "the path, secret batches with labels"));
     dpi_status status = seen_open(a, model, PATH_CSV, N_ASSIGNED, &x);
@@ -161,9 +140,8 @@ static dpi_status audit_labeled(dpi_audit *a, const dpi_model *model) {
     }
     seen_close(x);
     DPI_TRY(status);
-    for (int32_t k = 0; k < N_OWN; k++)
-        sum += deviation(count[k], N_ASSIGNED * n_runs * expected[k]);
-    dpi_audit_end_chi_square(a, sum, N_OWN - 1);
+    dpi_audit_end_chi_square(a, dpi_audit_chi_square(count, expected, N_OWN, N_ASSIGNED * n_runs),
+                             N_OWN - 1);
     return DPI_STATUS_OK;
 }
 
@@ -200,13 +178,8 @@ static void expect_shares(int64_t v, double n, double expected[N_TEXTS + 1]) {
 }
 
 static dpi_status draw_shares(seen *x, int32_t n_units, int32_t n, int64_t count[N_TEXTS + 1]) {
-    const path_setup s = {.batch = 2,
-                          .n_texts = N_TEXTS,
-                          .n_tokens = 1,
-                          .stop_at = -1,
-                          .per_unit = 3,
-                          .histogram = .1,
-                          .adjacency = DPI_ADJACENCY_ADD_REMOVE};
+    const path_setup s = {.batch = 2, .n_texts = N_TEXTS, .n_tokens = 1, .per_unit = 3,
+                          .histogram = .1, .adjacency = DPI_ADJACENCY_ADD_REMOVE};
     x->world.n_units = n_units;
     x->world.labels = DPI_LABELS_PRIVATE;
     DPI_TRY(dpi_path_encode(&x->world));
@@ -224,8 +197,8 @@ static dpi_status draw_shares(seen *x, int32_t n_units, int32_t n, int64_t count
  * that are expected less than 8 times are one. */
 static dpi_status audit_histogram(dpi_audit *a, const dpi_model *model) {
     const int32_t n_runs = dpi_audit_count(a, N_RUNS);
-    int64_t count[N_TEXTS + 1] = {0}, n_rare = 0;
-    double expected[N_TEXTS + 1] = {0}, sum = 0, rare = 0;
+    int64_t count[N_TEXTS + 1] = {0};
+    double expected[N_TEXTS + 1] = {0}, rare = 0;
     int32_t n_cells = 0;
     seen *x;
     DPI_TRY(dpi_audit_begin(a, "releases", "the path, a histogram of labels"));
@@ -235,15 +208,18 @@ static dpi_status audit_histogram(dpi_audit *a, const dpi_model *model) {
     seen_close(x);
     DPI_TRY(status);
     expect_shares(1280, n_runs, expected);
+    int64_t n_rare = n_runs;
     for (int32_t k = 0; k <= N_TEXTS; k++) {
-        const bool often = expected[k] >= 8;
-        sum += often ? deviation(count[k], expected[k]) : 0;
-        n_cells += often;
-        rare += often ? 0 : expected[k];
-        n_rare += often ? 0 : count[k];
+        if (expected[k] < 8) {
+            rare += expected[k];
+            continue;
+        }
+        n_rare -= count[k];
+        count[n_cells] = count[k], expected[n_cells++] = expected[k];
     }
-    sum += deviation(n_rare, rare);
-    dpi_audit_end_chi_square(a, sum, n_cells - (rare > 0 ? 0 : 1));
+    if (n_cells <= N_TEXTS) /* the rare ones are one cell */
+        count[n_cells] = n_rare, expected[n_cells++] = rare;
+    dpi_audit_end_chi_square(a, dpi_audit_chi_square(count, expected, n_cells, 1), n_cells - 1);
     return DPI_STATUS_OK;
 }
 

@@ -159,7 +159,7 @@ static void record_step(player *p, path_text *x, int32_t t) {
 /* Picks a candidate from public numbers alone: one that ends a text, or one that does not. */
 static size_t choose(const player *p, int32_t t, int32_t index) {
     const dpi_sampler *s = p->release->places[0].sampler;
-    const bool stop = t == p->setup->stop_at;
+    const bool stop = t + 1 == p->setup->stop_after;
     size_t i = (size_t)(7 * t + 3 * index + 1) % s->n_support;
     for (size_t k = 0; k < s->n_support && t == 0 && !stop; k++)
         if (s->support[k] == p->world->last_word)
@@ -365,9 +365,9 @@ static void check_ends(const player *p) {
     const path_setup *s = p->setup;
     for (int32_t b = 0; b < p->trace->n_texts && b < DPI_PATH_TEXTS; b++) {
         const path_text *x = &p->trace->text[b];
-        const bool stops = s->stop_at >= 0 && s->stop_at < x->n_seen &&
-                           dpi_token_is_eog(p->world->model, x->token[s->stop_at]);
-        const int32_t wanted = stops ? s->stop_at + 1 : s->n_tokens;
+        const bool stops = s->stop_after > 0 && s->stop_after <= x->n_seen &&
+                           dpi_token_is_eog(p->world->model, x->token[s->stop_after - 1]);
+        const int32_t wanted = stops ? s->stop_after : s->n_tokens;
         dpi_audit_hold(p->world->audit,
                        x->n_drawn == wanted && x->n_seen == wanted &&
                            x->end == (stops ? DPI_END_EOG : DPI_END_LENGTH),
