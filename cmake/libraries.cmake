@@ -13,7 +13,7 @@ function(dpi_add_archive name folders)
     list(APPEND objects $<TARGET_OBJECTS:dpi_${folder}>)
     list(APPEND targets dpi_${folder})
   endforeach()
-  set(library ${CMAKE_BINARY_DIR}/lib${name}.a)
+  set(library ${CMAKE_CURRENT_BINARY_DIR}/lib${name}.a)
   add_custom_command(
     OUTPUT ${library}
     COMMAND ${LD_PROGRAM} -r -o ${name}_all.o ${objects}

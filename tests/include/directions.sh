@@ -5,6 +5,7 @@
 . "$(dirname "$0")/include_support.sh"
 engine="base kernels gguf tokenizer engine" dp="dp/exact dp/account dp/methods"
 books="pipeline/ledger pipeline/journal" release="pipeline $books pipeline/release"
+audited="pipeline/release pipeline/finetune pipeline/augpe pipeline/perturb"
 # upstream: what a folder, or a part of one, may include beside include/ and itself.
 declare -A upstream=(
     [include]="" [base]="" [grammar]="base"
@@ -20,7 +21,7 @@ declare -A upstream=(
     [pipeline/finetune]="$engine $dp $release train"
     [pipeline/augpe]="$engine dp/exact dp/account $release"
     # Audits look inside: at samplers, and at what drives them.
-    [audit]="base kernels $dp $release pipeline/finetune pipeline/augpe train"
+    [audit]="base kernels dp/exact dp/methods dp/local $audited"
     [corpus]="" [serve]="" [examples]="" # the public interface alone
     [tools]="serve eval audit" [eval]="corpus"
     [bench]="$engine $dp pipeline pipeline/release train corpus"

@@ -3,7 +3,7 @@
 
 #include "dpinfer/text.h"
 #include "engine/model.h"
-#include "tests/pipeline/perturb/attack_support.h"
+#include "tests/audit/attack_support.h"
 #include "tests/support/tiny_model.h"
 #include "tokenizer/vocab.h"
 

@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "pipeline/perturb/attack.h"
+#include "audit/attack/inside.h"
 #include "pipeline/perturb/words.h"
 
 enum { LINE_WORDS_MOST = 4096 };

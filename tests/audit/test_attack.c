@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "dpinfer/text.h"
-#include "tests/pipeline/perturb/attack_support.h"
+#include "tests/audit/attack_support.h"
 #include "tests/support/tiny_model.h"
 
 enum { N = 12, DIM = 2 };

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "pipeline/perturb/attack.h"
+#include "audit/attack/inside.h"
 #include "pipeline/perturb/words.h"
 
 size_t dpi_attack_documents(const dpi_attack *a) { return a ? a->n : 0; }

@@ -11,7 +11,7 @@
 #include "dpinfer/memory.h"
 #include "dpinfer/session.h"
 #include "dpinfer/text.h"
-#include "pipeline/perturb/attack.h"
+#include "audit/attack/inside.h"
 
 enum { PERTURBED, GUESSED, N_SEQUENCES, ROOM = 64 };
 

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "dpinfer/memory.h"
-#include "pipeline/perturb/attack.h"
+#include "audit/attack/inside.h"
 
 int dpi_attack_by_key(const void *a, const void *b) {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

@@ -1,8 +1,8 @@
-/* attack.h - the inside of a dpi_attack. Internal; the contract is in dpinfer/attack.h. */
+/* inside.h - the inside of a dpi_attack. Internal; the contract is in attack.h. */
 #ifndef DPI_ATTACK_INSIDE_H
 #define DPI_ATTACK_INSIDE_H
 
-#include "dpinfer/attack.h"
+#include "audit/attack/attack.h"
 #include "pipeline/perturb/vocabulary.h"
 
 /* One word of a document and what stands in its place. PRIVATE. */

@@ -1,12 +1,12 @@
-/* attack.h - how much of a document can be found out from its perturbed words (perturb.h). Part of
- * libdpinfer_full.
+/* attack.h - how much of a document can be found out from its perturbed words
+ * (dpinfer/perturb.h). No part of the library.
  *
  * Documents are perturbed, attackers who know the mechanism, its epsilon and the vocabulary guess
  * the word behind each replacement, and their guesses are counted. A mechanism is measured by it,
  * and no guarantee follows: dpi_perturb_certify computes what is guaranteed. The attacks are those
  * of Tong et al. 2025, section VI, and two that know more. docs/inferdpt.md has results. */
-#ifndef DPINFER_ATTACK_H
-#define DPINFER_ATTACK_H
+#ifndef DPI_AUDIT_ATTACK_H
+#define DPI_AUDIT_ATTACK_H
 
 #include "dpinfer/perturb.h"
 

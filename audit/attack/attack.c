@@ -1,4 +1,4 @@
-/* attack.c - see dpinfer/attack.h: documents, their perturbation, and what is counted of it. */
+/* attack.c - see attack.h: documents, their perturbation, and what is counted of it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "dpinfer/memory.h"
 #include "dpinfer/process.h"
 #include "dpinfer/text.h"
-#include "pipeline/perturb/attack.h"
+#include "audit/attack/inside.h"
 
 enum { K = 10 }; /* nearest words */
 
@@ -308,6 +308,6 @@ void dpi_attack_interval(int64_t k, int64_t n, double *low, double *high) {
         k = (int64_t)((double)k * most / (double)n);
         n = most;
     }
-    *low = n > 0 ? dpi_binomial_lower((int32_t)n, (int32_t)k, .025) : 0;
-    *high = n > 0 ? dpi_binomial_upper((int32_t)n, (int32_t)k, .025) : 1;
+    *low = dpi_binomial_lower((int32_t)n, (int32_t)k, .025);
+    *high = dpi_binomial_upper((int32_t)n, (int32_t)k, .025);
 }

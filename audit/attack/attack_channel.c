@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "dp/local/certify.h"
 #include "dpinfer/memory.h"
-#include "pipeline/perturb/attack.h"
+#include "audit/attack/inside.h"
 #include "pipeline/perturb/words.h"
 
 /* Cells of rantext's law for each word: an attacker needs no more. Its numbers: 1..1000. */
