@@ -232,10 +232,9 @@ dpi_status dpi_audit_all(const dpi_audit_options *options, dpi_status (*const *a
 /* ---- Cases ---------------------------------------------------------------------------------- */
 
 uint64_t dpi_audit_random(dpi_audit *a) {
-    uint64_t z = (a->seed += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    uint64_t z = 0;
+    (void)!dpi_random_insecure(&a->seed, &z, sizeof z); /* it cannot fail */
+    return z;
 }
 
 int32_t dpi_audit_below(dpi_audit *a, int32_t n) {

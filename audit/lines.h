@@ -99,7 +99,7 @@ double dpi_audit_gaussian(double variance, int64_t z); /* such a weight */
 /* n times the effort, at least 1. */
 int32_t dpi_audit_count(const dpi_audit *audit, int32_t n);
 
-/* Made-up data, reproducible (SplitMix64). */
+/* Made-up data, reproducible. */
 uint64_t dpi_audit_random(dpi_audit *audit);
 int32_t dpi_audit_below(dpi_audit *audit, int32_t n); /* [0, n) */
 double dpi_audit_uniform(dpi_audit *audit);           /* [0, 1) */
