@@ -59,16 +59,16 @@ void dpi_audit_end(dpi_audit *audit, const char *quantity, double measured, doub
  * times the effort. */
 double dpi_audit_certain(const dpi_audit *audit);
 double dpi_audit_suspicious(const dpi_audit *audit);
-/* p: how often a sound program's draws are at least as far from what is expected. */
-void dpi_audit_chance(dpi_audit *audit, double p);
-/* Reports a line whose measure is such a p. */
-void dpi_audit_end_chance(dpi_audit *audit, const char *quantity, double p);
 /* Chance that a normal deviate is as far from 0 as z. */
 double dpi_audit_normal_tail(double z);
 /* Chance that chi-square with n degrees of freedom exceeds x; and chi-square of n counts, of which
  * total p are expected. */
 double dpi_chi_square_tail(double x, int32_t n);
 double dpi_audit_chi_square(const int64_t *count, const double *p, int32_t n, double total);
+/* p: how often a sound program's draws are at least as far from what is expected. */
+void dpi_audit_chance(dpi_audit *audit, double p);
+/* Reports a line whose measure is such a p. */
+void dpi_audit_end_chance(dpi_audit *audit, const char *quantity, double p);
 /* The same of chi-square with n degrees of freedom: two-sided, as counts that fit too well are no
  * random draws either. But few counts are now and then exactly what is expected (two free ones of
  * 480 draws: 2e-3): with n below 3 only a large x fails. */
@@ -105,7 +105,7 @@ int32_t dpi_audit_below(dpi_audit *audit, int32_t n); /* [0, n) */
 double dpi_audit_uniform(dpi_audit *audit);           /* [0, 1) */
 double dpi_audit_normal(dpi_audit *audit);
 
-/* ---- case.c: records, their neighbours and what they add up to, by the formulas -------- */
+/* ---- case.c: records, their neighbours and what they add up to, by the formulas ------------- */
 
 /* Vocabularies: DPI_AUDIT_VOCAB, or a wide one that takes more than one block of candidates. */
 enum { DPI_AUDIT_VOCAB = 64, DPI_AUDIT_WIDE = 2100, DPI_AUDIT_REFS = 8 };

@@ -102,6 +102,26 @@ TEST(test_bits) {
     }
 }
 
+/* Draws go on after the last token of a text: a second look has four times as many. */
+TEST(test_count_draws) {
+    static const float logits[4];
+    uint64_t seed = 3;
+    dpi_audit a = {.options = {.random = dpi_random_insecure, .random_user = &seed}, .err = ERR};
+    dpi_sampler_options o;
+    dpi_audit_defaults(&a, &o);
+    o.n_vocab = 4, o.n_ref = 1, o.n_tokens = 4, o.top_k = 0, o.rho = 1;
+    for (int pairs = 0; pairs < 2; pairs++) {
+        int64_t count[16] = {0}, sum = 0;
+        assert_ok(dpi_audit_count_draws(&a, &o, logits, (const float *const[]){logits}, 1000, pairs,
+                                        count));
+        for (int i = 0; i < 16; i++) {
+            assert_int_equal(count[i] > 0, pairs || i < 4);
+            sum += count[i];
+        }
+        assert_int_equal(sum, 1000);
+    }
+}
+
 /* ---- Options --------------------------------------------------------------------------------- */
 
 static int32_t always(void *user __attribute__((unused))) { return 1; }
