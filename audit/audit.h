@@ -13,7 +13,8 @@ extern "C" {
  * passes is not a proof; what fails is a fault. Source: docs/spec.md section 5. */
 typedef struct dpi_audit_options {
     size_t struct_size;
-    const dpi_model *model; /* for the audit of logits; NULL (default): without it */
+    const dpi_model *model; /* for audits of logits, texts and evolutions; NULL (default):
+                               without them */
     dpi_session_options session; /* of the model; n_seq and n_ctx are the audit's own */
     uint64_t seed;          /* of the made-up records; default 1 */
     double effort;          /* .1..1: share of the cases and draws; default 1 */

@@ -6,7 +6,7 @@
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
 
-static int32_t n_failed; /* lines of the current run */
+static int32_t n_lines, n_failed; /* of the current run */
 static dpi_model *model;
 static void *image;
 
@@ -26,6 +26,7 @@ static inline void print_result(void *user, const dpi_audit_result *r) {
     print_message("%s %s: %s %.12g in %g..%g, %lld cases, %.2f s%s%s\n", r->audit, r->subject,
                   r->quantity, r->measured, r->min, r->max, (long long)r->n_cases, r->seconds,
                   r->passed ? "" : ": FAILED: ", r->passed ? "" : r->failure);
+    n_lines++;
     n_failed += !r->passed;
 }
 
@@ -42,7 +43,7 @@ static inline dpi_audit_options begin_audit(double effort) {
     o.session.n_threads = 2;
     o.effort = effort;
     o.cancel = cancel;
-    n_failed = 0;
+    n_lines = n_failed = 0;
     return o;
 }
 
