@@ -1,19 +1,19 @@
-# dpi_add_library(NAME FOLDERS library...): libNAME.a of the objects of FOLDERS, as the target
-# libNAME for programs that use the public interface; with DPI_SHARED libNAME.so as libNAME_shared.
+# dpi_add_archive(NAME FOLDERS library...): libNAME.a of the objects of FOLDERS, as the target
+# libNAME for programs that use the public interface.
 #
 # The archive is one relocatable object in which only the public symbols are still visible.
 find_program(LD_PROGRAM NAMES ld REQUIRED)
 file(STRINGS ${CMAKE_SOURCE_DIR}/include/dpinfer/status.h abi REGEX "^#define DPI_ABI_VERSION")
 string(REGEX MATCH "[0-9]+" DPI_ABI "${abi}")
 
-function(dpi_add_library name folders)
+function(dpi_add_archive name folders)
   set(objects)
   set(targets)
   foreach(folder IN LISTS folders)
     list(APPEND objects $<TARGET_OBJECTS:dpi_${folder}>)
     list(APPEND targets dpi_${folder})
   endforeach()
-  set(library ${CMAKE_BINARY_DIR}/lib${name}.a)
+  set(library ${CMAKE_CURRENT_BINARY_DIR}/lib${name}.a)
   add_custom_command(
     OUTPUT ${library}
     COMMAND ${LD_PROGRAM} -r -o ${name}_all.o ${objects}
@@ -28,7 +28,17 @@ function(dpi_add_library name folders)
   set_target_properties(lib${name} PROPERTIES IMPORTED_LOCATION ${library})
   target_include_directories(lib${name} INTERFACE ${CMAKE_SOURCE_DIR}/include)
   target_link_libraries(lib${name} INTERFACE ${ARGN})
+endfunction()
+
+# dpi_add_library(NAME FOLDERS library...): the same, and with DPI_SHARED libNAME.so as
+# libNAME_shared.
+function(dpi_add_library name folders)
+  dpi_add_archive(${name} "${folders}" ${ARGN})
   if(DPI_SHARED)
+    set(objects)
+    foreach(folder IN LISTS folders)
+      list(APPEND objects $<TARGET_OBJECTS:dpi_${folder}>)
+    endforeach()
     add_library(lib${name}_shared SHARED ${objects})
     target_link_libraries(lib${name}_shared PRIVATE dpi_flags ${ARGN})
     set_target_properties(lib${name}_shared PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE C

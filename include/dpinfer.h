@@ -29,7 +29,6 @@
 #define DPINFER_H
 
 #include "dpinfer/account.h"
-#include "dpinfer/audit.h"
 #include "dpinfer/batch.h"
 #include "dpinfer/bounds.h"
 #include "dpinfer/claim.h"

@@ -2,7 +2,7 @@
 #ifndef DPI_ATTACK_PLOT_H
 #define DPI_ATTACK_PLOT_H
 
-#include "dpinfer/attack.h"
+#include "audit/attack/attack.h"
 
 /* One mechanism at one epsilon. */
 typedef struct attack_row {

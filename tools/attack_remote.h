@@ -2,7 +2,7 @@
 #ifndef DPI_ATTACK_REMOTE_H
 #define DPI_ATTACK_REMOTE_H
 
-#include "dpinfer/attack.h"
+#include "audit/attack/attack.h"
 #include "tools/remote.h"
 
 /* Shows the perturbed words of the attack's last run to the model, with the prompt of Tong et al.

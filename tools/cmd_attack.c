@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dpinfer/attack.h"
+#include "audit/attack/attack.h"
 #include "dpinfer/memory.h"
 #include "serve/number.h"
 #include "tools/attack_plot.h"

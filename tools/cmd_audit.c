@@ -5,9 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dpinfer/audit_path.h"
-#include "dpinfer/audit_training.h"
-#include "dpinfer/augpe.h"
+#include "audit/audit.h"
 #include "tools/commands.h"
 #include "tools/facts.h"
 #include "tools/output.h"
@@ -38,12 +36,12 @@ static void print_result(const dpi_audit_result *r) {
     char bounds[48], measured[32];
     bounds_text(r, bounds, sizeof bounds);
     snprintf(measured, sizeof measured, "%.9g", r->measured);
-    printf("%-5s  %-46s  %-28s  %12s  %-17s  %7.2f  %s\n", r->audit, r->subject, r->quantity,
+    printf("%-8s  %-46s  %-28s  %12s  %-17s  %7.2f  %s\n", r->audit, r->subject, r->quantity,
            measured, bounds, r->seconds, r->passed ? "pass" : "FAIL");
     if (r->n_looks > 1)
-        printf("       the first look was suspicious: looked again, with four times the draws\n");
+        printf("%10sthe first look was suspicious: looked again, with four times the draws\n", "");
     if (!r->passed)
-        printf("       %s\n", r->failure);
+        printf("%10s%s\n", "", r->failure);
     fflush(stdout);
 }
 
@@ -89,17 +87,13 @@ static int write_report(facts *f, const args *a) {
 }
 
 static int run_audits(const args *a, const dpi_audit_options *options, audit *x, facts *f) {
-    int32_t n_failed, n_failed_path, n_failed_augpe, n_failed_training;
+    int32_t n_failed;
     dpi_error err;
     if (!x->json)
-        printf("%-5s  %-46s  %-28s  %12s  %-17s  %7s  %s\n", "audit", "of", "measured", "value",
+        printf("%-8s  %-46s  %-28s  %12s  %-17s  %7s  %s\n", "audit", "of", "measured", "value",
                "bounds", "seconds", "verdict");
-    if (dpi_audit_run(options, add_result, x, &n_failed, &err) != DPI_STATUS_OK ||
-        dpi_audit_path_run(options, add_result, x, &n_failed_path, &err) != DPI_STATUS_OK ||
-        dpi_audit_augpe_run(options, add_result, x, &n_failed_augpe, &err) != DPI_STATUS_OK ||
-        dpi_audit_training_run(options, add_result, x, &n_failed_training, &err) != DPI_STATUS_OK)
+    if (dpi_audit_run(options, add_result, x, &n_failed, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    n_failed += n_failed_path + n_failed_augpe + n_failed_training;
     const int n = (int)json_array_size(x->results);
     if (!x->json)
         printf("%d of %d passed in %.1f s\n", n - n_failed, n, x->seconds);
@@ -114,7 +108,7 @@ static int run_audits(const args *a, const dpi_audit_options *options, audit *x,
     return code;
 }
 
-/* The folder that audit F writes its files in, in $TMPDIR or /tmp. It is empty again when the audit
+/* The folder that audits write files in, in $TMPDIR or /tmp. It is empty again when the audit
  * ends. */
 static int make_folder(char *path, size_t size) {
     const char *parent = getenv("TMPDIR");
@@ -179,12 +173,15 @@ const command command_audit = {
     .summary = "try to catch this program leaking, on this machine",
     .details =
         "Plays made-up records against the code that writes texts, and the model's logits against\n"
-        "each other, and holds what one record changes to what is claimed. A: the distribution of\n"
-        "the next token and what plans charge, from inside; the model's logits, bit for bit. B:\n"
-        "random draws. C and D: an attacker who reads texts. F: whole releases, from made-up files "
-        "to\n"
-        "texts, and their neighbours. No record of yours is read. The exit code is 1 if an audit\n"
-        "fails. Draws come from the operating system: a statistical line of B, C, D and F that is\n"
-        "suspicious is looked at again, with four times the draws. It fails by bad luck once in a\n"
-        "billion runs. dp/PRIVACY.md says what audits cannot show.\n",
+        "each other, and holds what one record changes to what is claimed:\n"
+        "  loss      the distribution of the next token and what plans charge, from inside; the\n"
+        "            model's logits, bit for bit\n"
+        "  draws     random bits, and the laws of tokens and noise\n"
+        "  game      an attacker who reads the texts of many runs\n"
+        "  canaries  the same of one run, and of one training\n"
+        "  releases  whole releases, from made-up files to texts, and their neighbours\n"
+        "No record of yours is read. The exit code is 1 if an audit fails. Draws come from the\n"
+        "operating system: a statistical line that is suspicious is looked at again, with four\n"
+        "times the draws. It fails by bad luck once in a billion runs. dp/PRIVACY.md says what\n"
+        "audits cannot show.\n",
 };

@@ -6,7 +6,7 @@
  *      each parameter of its own, of which 0 means the default;
  *   2. dp/methods/<name>.c with its description (info, parameters, facts) and its hooks, and its
  *      row in registry.c;
- *   3. its theorem in dp/PRIVACY.md, and its audit (dp/audit/audit.h).
+ *   3. its theorem in dp/PRIVACY.md, and its audit (audit/lines.h).
  * Command line, help, statement, report and verification follow from the description.
  * sampler.c does the rest: checks of the common options, memory of the arrays below, the state
  * machine (begin, at most n_tokens tokens), random bits, wiping.

@@ -24,12 +24,12 @@
 #ifndef DPINFER_AUGPE_H
 #define DPINFER_AUGPE_H
 
-#include "dpinfer/audit.h"
 #include "dpinfer/grammar.h"
 #include "dpinfer/ledger.h"
 #include "dpinfer/prompts.h"
 #include "dpinfer/records.h"
 #include "dpinfer/report.h"
+#include "dpinfer/session.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -145,13 +145,6 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_augpe_advance(dpi_augpe *augpe, dpi_augpe_
 DPI_API void dpi_augpe_text(const dpi_augpe *augpe, int32_t index, const char **text,
                             size_t *n_bytes);
 
-/* ---- The audit ------------------------------------------------------------------------------- */
-
-/* Rounds over made-up records beside those of their neighbours, and the charge: with a model and a
- * folder of options; else nothing is done. Results, n_failed and errors as dpi_audit_run; IO. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_audit_augpe_run(const dpi_audit_options *options,
-                                                      dpi_audit_fn on_result, void *user,
-                                                      int32_t *n_failed, dpi_error *err);
 
 #ifdef __cplusplus
 }

@@ -4,27 +4,6 @@
 #include "eval/ngram.h"
 #include "tests/eval/eval_support.h"
 
-/* Shares of none and of all have closed forms; the rest against sums in full. */
-TEST(test_bounds) {
-    assert_near(dpi_binomial_lower(20, 20, .025), pow(.025, 1.0 / 20));
-    assert_near(dpi_binomial_upper(20, 0, .025), 1 - pow(.025, 1.0 / 20));
-    assert_true(dpi_binomial_lower(20, 0, .025) < 1e-9);
-    assert_true(dpi_binomial_upper(20, 20, .025) > 1 - 1e-9);
-    /* Clopper, Pearson 1934: 95 % of 5 of 10 are .187 to .813. */
-    assert_true(fabs(dpi_binomial_lower(10, 5, .025) - .1871) < 5e-5);
-    assert_true(fabs(dpi_binomial_upper(10, 5, .025) - .8129) < 5e-5);
-    for (int32_t n = 1; n < 60; n += 7)
-        for (int32_t k = 0; k <= n + 1; k++)
-            for (double p = .01; p < 1; p += .14) {
-                double sum = 0;
-                for (int32_t i = k; i <= n; i++)
-                    sum += exp(lgamma(n + 1.0) - lgamma(i + 1.0) - lgamma(n - i + 1.0)) *
-                           pow(p, i) * pow(1 - p, n - i);
-                assert_near(dpi_binomial_tail(n, k, p), sum);
-            }
-    assert_true(fabs(dpi_binomial_tail(1000000, 500000, .5) - .5) < 1e-3);
-}
-
 /* r right guesses of r: q^r = alpha. With delta the bound falls, to none at all. */
 TEST(test_one_run) {
     for (int32_t r = 5; r < 200; r += 13) {

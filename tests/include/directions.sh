@@ -4,7 +4,9 @@
 #   directions.sh SOURCE
 . "$(dirname "$0")/include_support.sh"
 engine="base kernels gguf tokenizer engine" dp="dp/exact dp/account dp/methods"
-books="pipeline/ledger pipeline/journal" release="pipeline $books pipeline/records pipeline/release"
+books="pipeline/ledger pipeline/journal pipeline/claim"
+release="pipeline $books pipeline/records pipeline/release"
+audited="pipeline/release pipeline/records pipeline/claim pipeline/finetune pipeline/augpe pipeline/perturb"
 # upstream: what a folder, or a part of one, may include beside include/ and itself.
 declare -A upstream=(
     [include]="" [base]="" [grammar]="base"
@@ -12,17 +14,20 @@ declare -A upstream=(
     [engine]="base kernels gguf tokenizer"
     [dp/exact]="base kernels" [dp/account]="base kernels dp/exact" [dp/pld]="base dp/account"
     [dp/local]="base kernels dp/exact" [dp/methods]="base kernels dp/exact dp/account"
-    [dp/audit]="base kernels $dp"
-    [pipeline]="$engine grammar $dp dp/audit" [train]="$engine $dp"
+    [dp/mechanism]="base $dp"
+    [pipeline]="$engine grammar $dp" [train]="$engine $dp"
     [pipeline/ledger]="base dp/account" [pipeline/journal]="base"
     [pipeline/records]="base"
-    [pipeline/release]="$engine grammar $dp dp/audit pipeline $books pipeline/records"
-    [pipeline/perturb]="$engine dp/exact dp/local dp/audit"
+    [pipeline/claim]="base kernels gguf $dp dp/mechanism pipeline pipeline/ledger pipeline/journal"
+    [pipeline/release]="$engine grammar $dp dp/mechanism pipeline $books pipeline/records"
+    [pipeline/perturb]="$engine dp/exact dp/local dp/mechanism"
     [pipeline/shards]="base dp/account $release"
-    [pipeline/finetune]="$engine $dp dp/audit $release train"
-    [pipeline/augpe]="$engine dp/exact dp/account dp/audit $release"
+    [pipeline/finetune]="$engine $dp dp/mechanism $release train"
+    [pipeline/augpe]="$engine dp/exact dp/account dp/mechanism $release"
+    # Audits look inside: at samplers, and at what drives them.
+    [audit]="base kernels dp/exact dp/methods dp/mechanism dp/local $audited"
     [corpus]="" [serve]="" [examples]="" # the public interface alone
-    [tools]="serve eval" [eval]="corpus"
+    [tools]="serve eval audit" [eval]="corpus"
     [bench]="$engine $dp pipeline pipeline/release train corpus"
 )
 # folder_of FILE: $folder, with the parts of dp/ and pipeline/ apart.
@@ -40,7 +45,7 @@ while IFS=: read -r file included; do
     folder_of "$file"
     case $included in
     dpinfer.h | dpinfer/*) target=include ;;
-    commit.h | page.inc) target=$folder ;; # made while building
+    commit.h | page.inc | mechanisms.inc) target=$folder ;; # made while building
     esac
     if [ -z "${upstream[$folder]+there}" ]; then
         complain "$file: the folder '$folder' is not in the table of $0"

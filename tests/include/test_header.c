@@ -34,7 +34,6 @@ int main(void) {
     INIT_SETS(dpi_model_info, weight_types[0]);
     INIT_SETS(dpi_model_shape, tied_output);
     INIT_SETS(dpi_sampler_plan, svt_sensitivity);
-    INIT_SETS(dpi_audit_result, failure);
     INIT_SETS(dpi_generate_input, n_prefix);
     INIT_SETS(dpi_generate_hooks, user);
     INIT_SETS(dpi_generate_result, ended);

@@ -286,24 +286,6 @@ TEST(test_null_records) {
         assert_int_equal(f->votes[i], 0);
 }
 
-static int n_failed_audits;
-
-static void print_result(void *user, const dpi_audit_result *r) {
-    (void)user;
-    n_failed_audits += !r->passed;
-    if (!r->passed)
-        print_message("%s | %s | %s (%g)\n", r->audit, r->subject, r->failure, r->measured);
-}
-
-TEST(test_audit) {
-    DEFAULTS(dpi_audit_options, o);
-    int32_t n_failed = 0;
-    o.model = model, o.folder = path_in(dir, "");
-    o.session.n_threads = 2;
-    assert_ok(dpi_audit_augpe_run(&o, print_result, NULL, &n_failed, ERR));
-    assert_int_equal(n_failed + n_failed_audits, 0);
-}
-
 /* Memory that is missing at any place is an error, and nothing is lost or left. */
 TEST(test_memory) {
     dpi_augpe_options o = options_of(by_person);

@@ -1,5 +1,5 @@
-/* Groups of similar records: what a unit's group follows from, and what is refused. Audit F has
- * whole releases and their neighbours, tests/tools/clusters.sh the command. */
+/* Groups of similar records: what a unit's group follows from, and what is refused. Audits
+ * of releases have whole ones and their neighbours, tests/tools/clusters.sh the command. */
 #include "pipeline/release/release.h"
 #include "tests/pipeline/records_of.h"
 #include "tests/support/tiny_model.h"

@@ -1,9 +1,8 @@
-/* Counts with noise: budgets against the formulas, the charge, and what a failure leaves. Audit F
- * (audit_counts.c) has the law of the noise; it runs here too. */
+/* Counts with noise: budgets against the formulas, the charge, and what a failure leaves. The
+ * law of the noise: audit/audit_counts.c. */
 #include <math.h>
 
 #include "dpinfer/counts.h"
-#include "pipeline/release/audit_path.h"
 #include "tests/support/support.h"
 
 static dpi_counts_options options_of(double epsilon, double delta, int32_t n_groups) {
@@ -71,26 +70,6 @@ TEST(test_failure) {
     assert_int_equal(info_of(c).n_left, 1);
     assert_error(dpi_counts_release(c, cells, 0, ERR), ARG, "1 or more");
     dpi_counts_close(c);
-}
-
-static void note(void *user, const dpi_audit_result *result) {
-    (void)user;
-    if (!result->passed)
-        fail_msg("%s: %s, %g of %g..%g", result->subject, result->failure ? result->failure : "",
-                 result->measured, result->min, result->max);
-}
-
-TEST(test_audit) {
-    static dpi_status (*const audits[])(dpi_audit *) = {dpi_path_audit_counts};
-    char folder[64];
-    int32_t n_failed;
-    dpi_audit_options o;
-    dpi_audit_options_init(&o);
-    o.folder = make_dir(folder, sizeof folder);
-    o.false_alarm = 1e-11; /* the draws come from the system */
-    assert_ok(dpi_audit_all(&o, audits, 1, note, NULL, &n_failed, ERR));
-    assert_int_equal(n_failed, 0);
-    remove_dir(folder);
 }
 
 /* Each cell has noise of its own, the last one, too: seeded, 7 deviations. */

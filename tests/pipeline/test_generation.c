@@ -1,7 +1,7 @@
 /* Generations: whatever shares their passes, texts have the tokens, the text and the bits of logits
  * that a caller gets who gives each sequence a session of its own and feeds a sampler by hand; the
  * order of events, ends, cancellation and null slots. */
-#include "dp/audit/audit.h"
+#include "audit/lines.h"
 #include "dp/methods/method.h"
 #include "tests/pipeline/generation_lanes.h"
 

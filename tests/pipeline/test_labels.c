@@ -1,5 +1,5 @@
 /* test_labels.c - shares of texts in proportion to counts, ranges of batches. What a release does
- * with labels: tests/tools/labels.sh, and audit F. */
+ * with labels: tests/tools/labels.sh, and audits of releases. */
 #include "pipeline/release/labels.h"
 #include "tests/support/support.h"
 

@@ -1,5 +1,5 @@
 /* test_amin.c - Amin et al. 2024: masses, the distance and the plan. The loss of the private token
- * and the sensitivity of the distance are audited (dp/audit/audit_amin.c, by test_audit). */
+ * and the sensitivity of the distance are audited (audit/audit_amin.c, by test_audit). */
 #include "tests/dp/methods/amin_world.h"
 #include "tests/oracle/law.h"
 

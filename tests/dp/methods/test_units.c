@@ -1,7 +1,7 @@
 /* Units of several records. A unit that holds the same record several times is that record: so a
  * sampler of units is held, text by text, to one of records, for every method, adjacency,
- * accountant and pace; and the text of parts to that of the whole. Audit A has the means
- * themselves. */
+ * accountant and pace; and the text of parts to that of the whole. Audits of loss have
+ * the means themselves. */
 #include "tests/dp/samplers.h"
 
 enum { V = 70, B = 5, M = 4, T = 12 };

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "pipeline/perturb/words.h"
-#include "tests/pipeline/perturb/attack_support.h"
+#include "tests/pipeline/perturb/perturb_support.h"
 #include "tests/support/tiny_model.h"
 
 static const char VECTORS[] = "the 0 0\ncat 1 0\ndog 1 .5\nsat 0 2\nran .25 2\n7 3 3\n, 2 2\n";

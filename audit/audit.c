@@ -1,0 +1,31 @@
+/* audit.c - the list of all audits. */
+#include <string.h>
+
+#include "audit/lines.h"
+
+void dpi_audit_options_init(dpi_audit_options *options) {
+    memset(options, 0, sizeof *options);
+    options->struct_size = sizeof *options;
+    dpi_session_options_init(&options->session);
+    options->seed = 1;
+    options->effort = 1;
+    options->false_alarm = 1e-9;
+}
+
+void dpi_audit_result_init(dpi_audit_result *result) {
+    *result = (dpi_audit_result){.struct_size = sizeof *result};
+}
+
+dpi_status dpi_audit_run(const dpi_audit_options *options, dpi_audit_fn on_result, void *user,
+                         int32_t *n_failed, dpi_error *err) {
+    static dpi_status (*const audits[])(dpi_audit *) = {
+        dpi_audit_invisibleink, dpi_audit_filter,     dpi_audit_pace,        dpi_audit_mask,
+        dpi_audit_products,     dpi_audit_merge,      dpi_audit_accounting,  dpi_audit_amin,
+        dpi_audit_tang,         dpi_audit_votes,      dpi_audit_model,       dpi_audit_random_bits,
+        dpi_audit_draws,        dpi_audit_noise,      dpi_audit_assignment,  dpi_audit_game,
+        dpi_audit_one_run,      dpi_audit_counts,     dpi_audit_path,        dpi_audit_evolution,
+        dpi_audit_canaries,
+    };
+    return dpi_audit_all(options, audits, sizeof audits / sizeof *audits, on_result, user, n_failed,
+                         err);
+}
