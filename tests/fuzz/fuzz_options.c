@@ -3,7 +3,7 @@
  * table. */
 #include <math.h>
 
-#include "tools/commands.h"
+#include "tools/command/commands.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { MAX_BYTES = 1 << 16, MAX_WORDS_GIVEN = 256 };

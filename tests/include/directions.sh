@@ -5,6 +5,7 @@
 . "$(dirname "$0")/include_support.sh"
 engine="base kernels gguf tokenizer engine" dp="dp/exact dp/account dp/methods"
 books="pipeline/ledger pipeline/journal" release="pipeline $books pipeline/release"
+rooms="tools/terminal tools/options"
 # upstream: what a folder, or a part of one, may include beside include/ and itself.
 declare -A upstream=(
     [include]="" [base]="" [grammar]="base"
@@ -21,14 +22,18 @@ declare -A upstream=(
     [pipeline/finetune]="$engine $dp dp/audit $release train"
     [pipeline/augpe]="$engine dp/exact dp/account dp/audit $release"
     [corpus]="" [serve]="" [examples]="" # the public interface alone
-    [tools]="serve eval" [eval]="corpus"
+    [tools]="$rooms tools/command" [eval]="corpus"
+    [tools/terminal]="tools/options" [tools/options]="serve tools/terminal"
+    [tools/ranks]="$rooms" [tools/shared]="$rooms tools/ranks" [tools/remote]="$rooms tools/shared"
+    [tools/serve]="serve $rooms tools/shared"
+    [tools/command]="serve eval $rooms tools/ranks tools/shared tools/remote tools/serve"
     [bench]="$engine $dp pipeline pipeline/release train corpus"
 )
-# folder_of FILE: $folder, with the parts of dp/ and pipeline/ apart.
+# folder_of FILE: $folder, with the parts of dp/, pipeline/ and tools/ apart.
 folder_of() {
     local below=${1#*/}
     case $1 in
-    dp/*/* | pipeline/*/*) folder=${1%%/*}/${below%%/*} ;;
+    dp/*/* | pipeline/*/* | tools/*/*) folder=${1%%/*}/${below%%/*} ;;
     *) folder=${1%%/*} ;;
     esac
 }

@@ -19,8 +19,8 @@
 #include "dp/exact/weights.h"
 #include "kernels/pack.h"
 #include "tests/kernels/family.h"
-#include "tools/cli.h"
-#include "tools/table.h"
+#include "tools/terminal/cli.h"
+#include "tools/terminal/table.h"
 
 enum {
     N_IN = TIMED_N_IN,

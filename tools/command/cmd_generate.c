@@ -1,0 +1,590 @@
+/* cmd_generate.c - `dpinfer generate`: texts from an adapter, many at a time. No record is read:
+ * with an adapter that is (epsilon, delta)-DP this is post-processing. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dpinfer/finetune.h"
+#include "dpinfer/generation.h"
+#include "dpinfer/memory.h"
+#include "tools/command/commands.h"
+#include "tools/options/grammar_options.h"
+#include "tools/options/label_options.h"
+#include "tools/options/paths.h"
+#include "tools/shared/texts_report.h"
+#include "tools/terminal/output.h"
+#include "tools/terminal/signals.h"
+#include "tools/terminal/terminal.h"
+
+enum { SLOTS_MAX = 256, SLOTS = 32, PROMPTS_MAX = 64 };
+
+/* A text from its first token until it is written, which is in the order of their numbers. */
+typedef struct text {
+    char *bytes; /* [n] when it is over */
+    size_t n;
+    int32_t n_drawn;
+    bool over, ended;
+} text;
+
+/* Place for one text after the other. */
+typedef struct slot {
+    dpi_generation *generation; /* NULL: free */
+    dpi_sampler *sampler;
+    uint64_t bits; /* with --seed: of the text's random bits */
+    int32_t index;
+} slot;
+
+typedef struct generating {
+    const args *a;
+    dpi_model *model;
+    dpi_grammar *grammar; /* NULL: any text */
+    dpi_mask *mask;
+    dpi_finetune_task task;
+    dpi_finetune_claim claim;
+    bool claimed, intact;
+    label_input own; /* labels of the command line */
+    char **labels;   /* [n_labels] of the adapter, or of the command line; NULL: none */
+    int32_t n_labels;
+    const char *attributes[DPI_LABEL_FIELDS_MAX]; /* names, in the task */
+    int32_t n_attributes;
+    int32_t *shares; /* [n_labels] texts of each; NULL: as many of each */
+    dpi_prompts **prompts; /* [n_labels], or one */
+    int32_t longest;       /* tokens of a prompt */
+    dpi_session *session;  /* sequences of the slots, then of the prompts */
+    int32_t n_kept, kept[PROMPTS_MAX]; /* which label's prompt each of these is; -1: none */
+    slot slots[SLOTS_MAX];
+    dpi_sampler_options drawn; /* how */
+    int32_t n_slots, n_tokens;
+    text *texts; /* [n_texts] */
+    int32_t n_texts, n_begun, n_written;
+    int64_t n_bytes; /* of texts that are written, without what stands between them */
+    output out;
+    bool jsonl, screen;
+} generating;
+
+static int fail(dpi_status status, const dpi_error *err) {
+    switch (status) {
+    case DPI_STATUS_CANCELLED: return signals_code();
+    case DPI_STATUS_ARG: return cli_fail_option(CLI_USAGE, err);
+    case DPI_STATUS_UNSUPPORTED: return cli_fail_library(CLI_USAGE, err);
+    default: return cli_fail_option(CLI_FAILED, err);
+    }
+}
+
+/* ---- What is written ------------------------------------------------------------------------- */
+
+/* The lines of the task, copied. */
+static int split_labels(generating *g) {
+    char *next = g->task.labels;
+    for (const char *c = next; c && *c; c++)
+        g->n_labels += *c == '\n';
+    if (!next)
+        return CLI_OK;
+    g->labels = calloc((size_t)++g->n_labels, sizeof *g->labels);
+    for (int32_t i = 0; g->labels && i < g->n_labels; i++)
+        if (!(g->labels[i] = strdup(strsep(&next, "\n"))))
+            return cli_no_memory("the texts");
+    return g->labels ? CLI_OK : cli_no_memory("the texts");
+}
+
+static void free_labels(generating *g) {
+    for (int32_t i = 0; g->labels && i < g->n_labels; i++)
+        free(g->labels[i]);
+    free(g->labels);
+    g->labels = NULL;
+}
+
+/* Names as the adapter's file has them. */
+static int split_attributes(generating *g) {
+    char *next = g->task.attributes;
+    for (char *name; next && (name = strsep(&next, "\t")) != NULL;) {
+        if (g->n_attributes == DPI_LABEL_FIELDS_MAX)
+            return cli_fail(CLI_MODEL, "the adapter has more than %d attributes",
+                            DPI_LABEL_FIELDS_MAX);
+        g->attributes[g->n_attributes++] = name;
+    }
+    return CLI_OK;
+}
+
+static bool has_label(const generating *g, const char *label) {
+    for (int32_t i = 0; i < g->n_labels; i++)
+        if (strcmp(g->labels[i], label) == 0)
+            return true;
+    return false;
+}
+
+/* Labels of the command line in place of the adapter's, which has all of them. */
+static int read_labels(generating *g) {
+    dpi_release_options unused = {0};
+    int code = split_labels(g);
+    if (code == CLI_OK)
+        code = split_attributes(g);
+    if (code == CLI_OK)
+        code = label_options_read(g->a, &g->own, &unused);
+    for (int32_t i = 0; i < g->own.n && code == CLI_OK; i++)
+        if (g->claimed && !has_label(g, g->own.names[i]))
+            code = cli_fail(CLI_USAGE, "the adapter has no label '%s'", g->own.names[i]);
+    if (code != CLI_OK || g->own.n == 0)
+        return code;
+    free_labels(g);
+    g->labels = calloc((size_t)g->own.n, sizeof *g->labels);
+    g->n_labels = g->own.n;
+    for (int32_t i = 0; g->labels && i < g->own.n; i++)
+        if (!(g->labels[i] = strdup(g->own.names[i])))
+            return cli_no_memory("the texts");
+    return g->labels ? CLI_OK : cli_no_memory("the texts");
+}
+
+/* An adapter of another program has no claim, which is no failure. Without an adapter the model has
+ * one: all its weights were trained. */
+static int read_adapter(generating *g) {
+    const char *lora = g->a->v[OPT_LORA].s, *path = lora ? lora : g->a->model;
+    double recorded = 0;
+    int32_t intact = 0;
+    dpi_error err;
+    dpi_finetune_claim_init(&g->claim);
+    dpi_status status = dpi_finetune_read_claim(path, &g->claim, &recorded, &intact, &err);
+    g->claimed = status == DPI_STATUS_OK;
+    if (!lora && (status == DPI_STATUS_FORMAT ||
+                  (g->claimed && !g->claim.full && !g->claim.merged)))
+        return cli_fail(CLI_USAGE, "--lora FILE: needed is the adapter, as %s is no model of "
+                                   "'dpinfer finetune --full' or '--merge'", path);
+    g->intact = g->claimed && intact && dpi_finetune_holds(&g->claim, recorded);
+    if (g->claimed && !g->intact)
+        return cli_fail(CLI_REPORT, "the claim of %s does not hold; see 'dpinfer verify'", path);
+    if (g->claimed)
+        status = dpi_finetune_read_task(path, &g->task, &err);
+    return status == DPI_STATUS_OK || status == DPI_STATUS_FORMAT
+               ? read_labels(g)
+               : cli_fail_library(CLI_MODEL, &err);
+}
+
+/* ---- Prompts --------------------------------------------------------------------------------- */
+
+/* The options of the prompt of label i; *made: what they refer to, the caller's. */
+static dpi_status prompt_options(const generating *g, int32_t i, dpi_prompt_options *o, char **made,
+                                 dpi_error *err) {
+    *made = NULL;
+    if (g->labels && g->n_attributes == 0)
+        o->label = (dpi_bytes){g->labels[i], strlen(g->labels[i])};
+    if (!g->labels || g->n_attributes == 0)
+        return DPI_STATUS_OK;
+    const dpi_status status = dpi_finetune_instruction(o->public_prompt.data, g->attributes,
+                                                       g->n_attributes, g->labels[i], made, err);
+    if (status == DPI_STATUS_OK)
+        o->public_prompt = (dpi_bytes){*made, strlen(*made)};
+    return status;
+}
+
+static int make_prompt(generating *g, const dpi_prompt_options *common, int32_t i) {
+    dpi_prompt_options o = *common;
+    dpi_prompts_info info;
+    dpi_model_info model;
+    dpi_error err;
+    char *made;
+    dpi_prompts_info_init(&info);
+    dpi_model_info_init(&model);
+    dpi_status status = prompt_options(g, i, &o, &made, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_model_info_get(g->model, &model, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_prompts_create(g->model, &o, model.n_ctx_train - g->n_tokens, &g->prompts[i],
+                                    &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_prompts_info_get(g->prompts[i], &info, &err);
+    if (info.n_public > g->longest)
+        g->longest = info.n_public;
+    free(made);
+    return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+}
+
+static int make_prompts(generating *g) {
+    const option_value *v = g->a->v;
+    const char *instruction = v[OPT_INSTRUCTION].given ? v[OPT_INSTRUCTION].s : g->task.instruction;
+    const int32_t n = g->labels ? g->n_labels : 1;
+    dpi_prompt_options o;
+    dpi_error err;
+    dpi_prompt_options_init(&o);
+    o.chat = g->claimed ? g->task.chat : DPI_CHAT_AUTO;
+    if (v[OPT_TEMPLATE].given && dpi_chat_parse(v[OPT_TEMPLATE].s, &o.chat, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_USAGE, &err);
+    if (instruction)
+        o.public_prompt = (dpi_bytes){instruction, strlen(instruction)};
+    const bool placed = g->n_attributes > 0 || dpi_prompt_options_have_label(&o) != 0;
+    if (placed != (g->labels != NULL) || (g->n_attributes > 0 && !instruction))
+        return cli_fail(CLI_USAGE, "the instruction has %s {label}, and there are %s labels",
+                        g->labels ? "no" : "a", g->labels ? "some" : "no");
+    g->prompts = calloc((size_t)n, sizeof *g->prompts);
+    int code = g->prompts ? CLI_OK : cli_no_memory("the texts");
+    for (int32_t i = 0; i < n && code == CLI_OK; i++)
+        code = make_prompt(g, &o, i);
+    return code;
+}
+
+/* Prompts are read when the first text of their label begins, and texts go on from copies of their
+ * caches; a prompt makes place for another one where there are many. */
+static int open_session(generating *g) {
+    const int32_t n = g->labels ? g->n_labels : 1;
+    dpi_session_options o;
+    dpi_error err;
+    g->n_kept = n < PROMPTS_MAX ? n : PROMPTS_MAX;
+    for (int32_t i = 0; i < g->n_kept; i++)
+        g->kept[i] = -1;
+    dpi_session_options_init(&o);
+    o.n_seq = g->n_slots + g->n_kept;
+    o.n_ctx = g->longest + g->n_tokens;
+    o.n_threads = (int32_t)g->a->v[OPT_THREADS].i;
+    o.isa = (int32_t)g->a->v[OPT_ISA].i;
+    o.cancel = signals_cancel;
+    const dpi_status status = dpi_session_create(g->model, &o, &g->session, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+}
+
+/* The sequence that has the prompt of a label. */
+static dpi_status prompt_sequence(generating *g, int32_t label, const dpi_prompts_info *info,
+                                  int32_t *seq, dpi_error *err) {
+    const int32_t place = label % g->n_kept;
+    *seq = g->n_slots + place;
+    if (g->kept[place] == label)
+        return DPI_STATUS_OK;
+    g->kept[place] = -1;
+    dpi_session_reset(g->session, *seq);
+    const dpi_status status = dpi_session_prefill(g->session, *seq,
+                                                  dpi_prompts_public(g->prompts[label]),
+                                                  (size_t)info->n_public, NULL, err);
+    if (status == DPI_STATUS_OK)
+        g->kept[place] = label;
+    return status;
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+/* By the shares, else as many of each. */
+static int32_t label_of(const generating *g, int32_t index) {
+    int32_t label = 0;
+    if (!g->shares)
+        return g->labels ? index % g->n_labels : 0;
+    for (; label + 1 < g->n_labels && index >= g->shares[label]; label++)
+        index -= g->shares[label];
+    return label;
+}
+
+static int begin_text(generating *g, slot *s, int32_t seq) {
+    const int32_t label = label_of(g, g->n_begun);
+    int32_t prompt_seq = 0;
+    dpi_generation_options o;
+    dpi_prompts_info info;
+    dpi_error err;
+    dpi_generation_options_init(&o);
+    dpi_prompts_info_init(&info);
+    dpi_status status = dpi_prompts_info_get(g->prompts[label], &info, &err);
+    s->index = g->n_begun++;
+    s->bits = (uint64_t)g->a->v[OPT_DRAW_SEED].i * 0x9e3779b97f4a7c15u + (uint64_t)s->index;
+    o.session = g->session, o.sampler = s->sampler, o.first_seq = seq;
+    o.text = DPI_TEXT_WHOLE;
+    o.public_tokens = dpi_prompts_public(g->prompts[label]);
+    o.n_public = (size_t)info.n_public;
+    o.prompt_seqs = &prompt_seq;
+    o.mask = g->mask;
+    if (status == DPI_STATUS_OK)
+        status = prompt_sequence(g, label, &info, &prompt_seq, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_generation_create(&o, &s->generation, &err);
+    /* The prompt is there, so that the first advance forks it: prompt_seq has to live no longer. */
+    dpi_generation_event event;
+    if (status == DPI_STATUS_OK)
+        status = dpi_generation_advance(&s->generation, 1, &event, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+}
+
+static int keep_text(text *t, const dpi_generation_event *e) {
+    t->bytes = malloc(e->n_bytes + 1);
+    if (!t->bytes)
+        return cli_no_memory("the texts");
+    memcpy(t->bytes, e->text, e->n_bytes);
+    t->n = e->n_bytes;
+    t->n_drawn = e->n_drawn;
+    t->over = true, t->ended = e->end == DPI_END_EOG;
+    return CLI_OK;
+}
+
+/* {"NAME": value} of a label; 1: out of memory. */
+static int add_attributes(const generating *g, const char *label, json_t *o) {
+    json_t *values = json_object();
+    int bad = !values;
+    for (int32_t i = 0; i < g->n_attributes && !bad; i++) {
+        const size_t n = strcspn(label, "\t");
+        bad = json_object_set_new(values, g->attributes[i], json_stringn(label, n));
+        label += label[n] ? n + 1 : n;
+    }
+    return json_object_set_new(o, "attributes", values) || bad;
+}
+
+static int write_object(generating *g, const text *t, int32_t index) {
+    json_t *o = json_object();
+    int bad = !o || json_object_set_new(o, "index", json_integer(index));
+    const char *label = g->labels ? g->labels[label_of(g, index)] : NULL;
+    if (o && label)
+        bad |= json_object_set_new(o, "text_label", json_string(label));
+    if (o && label && g->n_attributes > 0)
+        bad |= add_attributes(g, label, o);
+    bad = bad || json_object_set_new(o, "text", json_stringn(t->n ? t->bytes : "", t->n)) ||
+          json_object_set_new(o, "n_tokens", json_integer(t->n_drawn)) ||
+          json_object_set_new(o, "ended", json_boolean(t->ended)) ||
+          json_object_set_new(o, "private",
+                              json_boolean(g->intact && dpi_finetune_is_private(&g->claim)));
+    char *line = bad ? NULL : json_dumps(o, JSON_COMPACT | (g->screen ? JSON_ENSURE_ASCII : 0));
+    json_decref(o);
+    g->n_bytes += line ? (int64_t)strlen(line) + 1 : 0;
+    int code = line ? output_write(&g->out, line, strlen(line)) : cli_no_memory("the texts");
+    dpi_private_free(line);
+    return code == CLI_OK ? output_write(&g->out, "\n", 1) : code;
+}
+
+static int write_text(generating *g, const text *t, int32_t index) {
+    size_t n = t->n;
+    if (g->jsonl)
+        return write_object(g, t, index);
+    char *shown = g->screen ? terminal_text(t->n ? t->bytes : "", t->n, true, &n) : NULL;
+    const char *bytes = shown ? shown : t->bytes;
+    const bool unended = n == 0 || bytes[n - 1] != '\n';
+    g->n_bytes += (int64_t)(n + unended);
+    int code = index > 0 ? output_write(&g->out, "\n", 1) : CLI_OK;
+    if (code == CLI_OK && n > 0)
+        code = output_write(&g->out, bytes, n);
+    if (code == CLI_OK && unended)
+        code = output_write(&g->out, "\n", 1);
+    free(shown);
+    return code;
+}
+
+/* Those whose turn it is. */
+static int write_texts(generating *g) {
+    int code = CLI_OK;
+    while (code == CLI_OK && g->n_written < g->n_begun && g->texts[g->n_written].over) {
+        text *t = &g->texts[g->n_written];
+        code = write_text(g, t, g->n_written++);
+        free(t->bytes);
+        t->bytes = NULL;
+    }
+    return code;
+}
+
+/* One token of each text that is open. */
+static int advance(generating *g, bool *open) {
+    dpi_generation *live[SLOTS_MAX];
+    dpi_generation_event events[SLOTS_MAX];
+    dpi_error err;
+    int code = CLI_OK;
+    *open = false;
+    for (int32_t i = 0; i < g->n_slots && code == CLI_OK; i++) {
+        slot *s = &g->slots[i];
+        if (!s->generation && g->n_begun < g->n_texts && !signals_stop())
+            code = begin_text(g, s, i);
+        live[i] = s->generation;
+        *open |= s->generation != NULL;
+    }
+    if (code != CLI_OK || !*open)
+        return code;
+    const dpi_status status = dpi_generation_advance(live, g->n_slots, events, &err);
+    for (int32_t i = 0; i < g->n_slots && code == CLI_OK; i++) {
+        slot *s = &g->slots[i];
+        if (events[i].type != DPI_EVENT_END)
+            continue;
+        code = keep_text(&g->texts[s->index], &events[i]);
+        dpi_generation_free(s->generation);
+        s->generation = NULL;
+    }
+    return status == DPI_STATUS_OK ? code : fail(status, &err);
+}
+
+static int draw_texts(generating *g) {
+    bool open = true;
+    int code = CLI_OK;
+    while (code == CLI_OK && open) {
+        code = advance(g, &open);
+        if (code == CLI_OK)
+            code = write_texts(g);
+    }
+    return code == CLI_OK && signals_stop() && g->n_written < g->n_texts ? signals_code() : code;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static int make_samplers(generating *g, const dpi_model_info *info) {
+    dpi_sampler_options o;
+    dpi_error err;
+    dpi_sampler_options_init(&o);
+    dpi_status status = dpi_method_defaults(DPI_METHOD_PLAIN, &o, &err);
+    if (status != DPI_STATUS_OK)
+        return fail(status, &err);
+    if (info->sampling_top_k > 0)
+        o.top_k = info->sampling_top_k;
+    if (info->sampling_temp > 0)
+        o.tau = info->sampling_temp;
+    o.n_vocab = info->n_vocab;
+    o.n_tokens = dpi_tokens_default(info->n_ctx_train);
+    int code = options_parameters(g->a, &o);
+    if (code == CLI_OK && info->sampling_temp > 0 && !g->a->v[OPT_TEMP].given)
+        o.tau = info->sampling_temp;
+    g->n_tokens = o.n_tokens;
+    g->drawn = o;
+    for (int32_t i = 0; i < g->n_slots && code == CLI_OK; i++) {
+        if (g->a->v[OPT_DRAW_SEED].given)
+            o.random = dpi_random_insecure, o.random_user = &g->slots[i].bits;
+        status = dpi_sampler_create(&o, &g->slots[i].sampler, &err);
+        code = status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+    }
+    return code;
+}
+
+static int make_mask(generating *g) {
+    dpi_error err;
+    const int code = grammar_options_read(g->a, &g->grammar);
+    if (code != CLI_OK || !g->grammar)
+        return code;
+    dpi_status status = dpi_mask_create(g->grammar, g->model, &g->mask, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_mask_check_length(g->mask, g->n_tokens, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_option(CLI_USAGE, &err);
+}
+
+/* As --num-per-label says, else as the adapter counted its units. */
+static bool share_texts(generating *g) {
+    const bool counted = g->task.counts && g->own.n == 0 && g->task.n_counts == g->n_labels;
+    if (!g->own.texts && !counted)
+        return true;
+    g->shares = calloc((size_t)g->n_labels, sizeof *g->shares);
+    if (g->shares && counted)
+        dpi_finetune_share(g->task.counts, g->n_labels, g->n_texts, g->shares);
+    else if (g->shares)
+        memcpy(g->shares, g->own.texts, (size_t)g->n_labels * sizeof *g->shares);
+    return g->shares != NULL;
+}
+
+static int count_texts(generating *g) {
+    const option_value *v = g->a->v;
+    int64_t n = v[OPT_NUM].given ? v[OPT_NUM].i : g->labels ? g->n_labels : 1;
+    for (int32_t i = 0; g->own.texts && i < g->own.n; i++)
+        n = i == 0 ? g->own.texts[0] : n + g->own.texts[i];
+    if (g->own.texts && v[OPT_NUM].given)
+        return cli_fail(CLI_USAGE, "--num and --num-per-label: allowed is one of them");
+    if (n < 1 || n > INT32_MAX / 2)
+        return cli_fail(CLI_USAGE, "texts: found %" PRId64 ", allowed 1..%d", n, INT32_MAX / 2);
+    g->n_texts = (int32_t)n;
+    if (!share_texts(g))
+        return cli_no_memory("the texts");
+    g->texts = calloc((size_t)n, sizeof *g->texts);
+    const int64_t most = v[OPT_PARALLEL].given ? v[OPT_PARALLEL].i : SLOTS;
+    g->n_slots = (int32_t)(most < n ? most : n);
+    if (g->n_slots > SLOTS_MAX)
+        g->n_slots = SLOTS_MAX;
+    return g->texts ? CLI_OK : cli_no_memory("the texts");
+}
+
+static int open_all(generating *g) {
+    const args *a = g->a;
+    const dpi_model_options model = options_model(a);
+    dpi_model_info info;
+    paths p = {0};
+    paths_options(&p, a);
+    int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
+    const char *end = strrchr(a->v[OPT_OUTPUT].s, '.');
+    if (code == CLI_OK && end && strcmp(end, ".csv") == 0)
+        code = cli_fail(CLI_USAGE, "-o: found a .csv, allowed are lines of text and .jsonl");
+    if (code == CLI_OK)
+        code = read_adapter(g);
+    if (code == CLI_OK)
+        code = texts_report_probe(a, g->claimed);
+    if (code == CLI_OK)
+        code = count_texts(g);
+    if (code == CLI_OK)
+        code = cli_open_model(a->model, &model, &g->model, &info);
+    if (code == CLI_OK)
+        code = make_samplers(g, &info); /* which settles how many tokens a text has */
+    if (code == CLI_OK)
+        code = make_mask(g);
+    if (code == CLI_OK)
+        code = make_prompts(g);
+    if (code == CLI_OK)
+        code = open_session(g);
+    return code == CLI_OK ? output_open(&g->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i) : code;
+}
+
+/* Of a file; what is no file has no hash. */
+static int write_reports(const generating *g) {
+    const char *path = g->a->v[OPT_OUTPUT].s, *lora = g->a->v[OPT_LORA].s;
+    struct stat st;
+    const bool is_file = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    const dpi_finetune_texts texts = {.adapter = lora ? lora : g->a->model,
+                                      .output = is_file ? path : NULL, .n_texts = g->n_written,
+                                      .temp = g->drawn.tau, .top_p = g->drawn.top_p,
+                                      .min_p = g->drawn.min_p, .jsonl = g->jsonl,
+                                      .n_bytes = g->n_bytes};
+    return texts_report_write(g->a, &g->claim, &texts);
+}
+
+static void close_all(generating *g) {
+    for (int32_t i = 0; i < g->n_slots; i++) {
+        dpi_generation_free(g->slots[i].generation);
+        dpi_sampler_free(g->slots[i].sampler);
+    }
+    for (int32_t i = 0; g->prompts && i < (g->labels ? g->n_labels : 1); i++)
+        dpi_prompts_free(g->prompts[i]);
+    for (int32_t i = 0; g->texts && i < g->n_texts; i++)
+        free(g->texts[i].bytes);
+    free(g->prompts), free(g->texts), free(g->shares);
+    dpi_mask_free(g->mask);
+    dpi_grammar_free(g->grammar);
+    free_labels(g);
+    label_options_free(&g->own);
+    dpi_finetune_task_free(&g->task);
+    dpi_session_free(g->session);
+    dpi_model_close(g->model);
+}
+
+static int generate_main(const args *a) {
+    generating *g = calloc(1, sizeof *g);
+    if (!g)
+        return cli_no_memory("the texts");
+    g->a = a, g->out.fd = -1;
+    g->jsonl = a->v[OPT_JSONL].i != 0;
+    g->screen = strcmp(a->v[OPT_OUTPUT].s, "-") == 0 && isatty(STDOUT_FILENO);
+    signals_clean_up(); /* until there is something to finish */
+    int code = open_all(g);
+    const bool opened = code == CLI_OK;
+    if (opened) {
+        signals_catch();
+        code = draw_texts(g);
+    }
+    if (output_close(&g->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL) != CLI_OK &&
+        code == CLI_OK)
+        code = CLI_FAILED;
+    if (code == CLI_OK)
+        code = write_reports(g);
+    if (opened)
+        code = texts_report_statement(g->claimed ? &g->claim : NULL, g->n_written, code);
+    close_all(g);
+    free(g);
+    return code;
+}
+
+const command command_generate = {
+    .name = "generate", .bit = CMD_GENERATE, .arguments = "MODEL",
+    .takes_model = 1, .max_positional = 0, .run = generate_main,
+    .summary = "texts from a private adapter, at plain cost",
+    .details =
+        "Draws --num texts from MODEL with an adapter of 'finetune', many at a time. No record is\n"
+        "read: whatever the adapter guarantees is the guarantee of all texts, however many.\n"
+        "Instruction, chat format and labels are those that the adapter was trained with. Of each\n"
+        "label come as many texts, or in proportion to its units (finetune --histogram-epsilon),\n"
+        "or as --num-per-label FILE says. A model of 'finetune --full'\n"
+        "needs no --lora.\n\n"
+        "--report FILE has the claim, what it guarantees of the texts and their hash, as JSON.\n"
+        "The claim in the adapter's file is computed again, and its numbers are hashed; exit code\n"
+        "5 if it does not hold. An adapter without a claim makes texts that are NOT PRIVATE.\n",
+};
