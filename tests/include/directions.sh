@@ -23,7 +23,7 @@ declare -A upstream=(
     [pipeline/augpe]="$engine dp/exact dp/account dp/audit $release"
     [corpus]="" [serve]="" [examples]="" # the public interface alone
     [tools]="$rooms tools/command" [eval]="corpus"
-    [tools/terminal]="tools/options" [tools/options]="serve tools/terminal"
+    [tools/terminal]="" [tools/options]="serve tools/terminal"
     [tools/ranks]="$rooms" [tools/shared]="$rooms tools/ranks" [tools/remote]="$rooms tools/shared"
     [tools/serve]="serve $rooms tools/shared"
     [tools/command]="serve eval $rooms tools/ranks tools/shared tools/remote tools/serve"

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dpinfer/bench.h"
-#include "dpinfer/process.h"
 #include "base/mem.h"
 #include "dp/exact/weights.h"
+#include "dpinfer/bench.h"
+#include "dpinfer/process.h"
 #include "kernels/pack.h"
 #include "tests/kernels/family.h"
 #include "tools/terminal/cli.h"

@@ -5,13 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-double bench_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int fail(const dpi_error *err) { return cli_fail_library(CLI_FAILED, err); }
 
@@ -145,11 +138,11 @@ static int probe_draw(bench_texts *x, int32_t i, dpi_session *session, const ben
     if (dpi_sampler_tokens_left(x->probe) == 0 &&
         dpi_sampler_begin(x->probe, &err) != DPI_STATUS_OK)
         return fail(&err);
-    double begin = bench_now();
+    double begin = cli_now();
     if (dpi_sampler_candidates(x->probe, public_logits, &ids, &n_ids, &err) != DPI_STATUS_OK ||
         dpi_sampler_step(x->probe, public_logits, logits, &token, &err) != DPI_STATUS_OK)
         return fail(&err);
-    t->sampler += bench_now() - begin;
+    t->sampler += cli_now() - begin;
     t->n_logits += c->info.n_vocab + (double)x->n_ref * (x->partial[i] ? n_ids : c->info.n_vocab);
     x->partial[i] = ids != NULL;
     return CLI_OK;
@@ -157,9 +150,9 @@ static int probe_draw(bench_texts *x, int32_t i, dpi_session *session, const ben
 
 static int advance(bench_texts *x, double *seconds) {
     dpi_error err;
-    double begin = bench_now();
+    double begin = cli_now();
     dpi_status status = dpi_generation_advance(x->generations, x->n, x->events, &err);
-    *seconds = bench_now() - begin;
+    *seconds = cli_now() - begin;
     return status == DPI_STATUS_OK ? CLI_OK : fail(&err);
 }
 

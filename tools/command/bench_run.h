@@ -53,7 +53,4 @@ typedef struct bench_result {
 /* One run to warm up, then n_repeats. CLI_OK, or an exit code with a message. */
 int bench_measure(const bench_context *c, const bench_setting *s, bench_result *r);
 
-/* Seconds of a clock that only goes forward. */
-double bench_now(void);
-
 #endif

@@ -84,8 +84,7 @@ static int write_report(facts *f, const args *a) {
     else if ((code = output_write(&out, text, strlen(text))) == CLI_OK)
         code = output_write(&out, "\n", 1);
     dpi_private_free(text);
-    int closed = output_close(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
-    return code != CLI_OK ? code : closed;
+    return output_finish(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED, code);
 }
 
 static int run_audits(const args *a, const dpi_audit_options *options, audit *x, facts *f) {
@@ -127,9 +126,7 @@ static int make_folder(char *path, size_t size) {
 
 static int check_report(const args *a) {
     const char *path = a->v[OPT_AUDIT_REPORT].s;
-    paths p = {0};
-    paths_options(&p, a);
-    const int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
+    const int code = paths_check_command(a);
     return code == CLI_OK && path ? output_probe(path) : code;
 }
 

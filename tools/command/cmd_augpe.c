@@ -1,6 +1,5 @@
 /* cmd_augpe.c - `dpinfer augpe`: texts by private evolution. A model writes candidates, here or
  * elsewhere, and records vote. */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "tools/remote/remote_options.h"
 #include "tools/shared/release_options.h"
 #include "tools/shared/report_files.h"
+#include "tools/shared/text_sink.h"
 #include "tools/terminal/output.h"
 #include "tools/terminal/signals.h"
 #include "tools/terminal/statement_shown.h"
@@ -37,20 +37,11 @@ typedef struct evolving {
     output out;
     report_files *reports;
     bool jsonl, quiet, screen, charged, written;
-    char *last_words; /* what a handler prints that cannot return */
     struct timespec shown;
 } evolving;
 
 static int fail(const evolving *t, dpi_status status, const dpi_error *err) {
-    if (t->remote_code != CLI_OK)
-        return t->remote_code;
-    switch (status) {
-    case DPI_STATUS_ARG: return cli_fail_option(CLI_USAGE, err);
-    case DPI_STATUS_UNSUPPORTED: return cli_fail_library(CLI_USAGE, err);
-    case DPI_STATUS_BUDGET: return cli_fail_library(CLI_BUDGET, err);
-    case DPI_STATUS_CANCELLED: return signals_code();
-    default: return cli_fail_library(CLI_FAILED, err);
-    }
+    return t->remote_code != CLI_OK ? t->remote_code : cli_fail_status(status, err);
 }
 
 /* ---- A model elsewhere ----------------------------------------------------------------------- */
@@ -92,11 +83,6 @@ static int open_remote(evolving *t) {
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *name, const char *end) {
-    const size_t n = strlen(name), m = strlen(end);
-    return n >= m && strcmp(name + n - m, end) == 0;
-}
-
 static int check_options(const args *a) {
     static const struct {
         int option;
@@ -111,8 +97,6 @@ static int check_options(const args *a) {
         return cli_fail(CLI_USAGE, "--num N: needed is the number of texts");
     if (v[OPT_RHO].given == v[OPT_EPSILON].given)
         return cli_fail(CLI_USAGE, "--epsilon and --rho: needed is one of them");
-    if (v[OPT_DATASET].given && !v[OPT_LEDGER].given)
-        return cli_fail(CLI_USAGE, "--dataset needs --ledger");
     if (v[OPT_TUNE_UNITS].given && v[OPT_AUGPE_ADJACENCY].i != DPI_ADJACENCY_ADD_REMOVE)
         return cli_fail(CLI_USAGE, "--units: allowed with --adjacency add-remove; without it how "
                                    "many units there are is public");
@@ -123,7 +107,7 @@ static int check_options(const args *a) {
             if (v[local[i].option].given)
                 return cli_fail(CLI_USAGE, "%s: not with --remote, whose model is elsewhere",
                                 local[i].name);
-    if (ends_with(v[OPT_OUTPUT].s, ".csv"))
+    if (cli_ends_in(v[OPT_OUTPUT].s, ".csv"))
         return cli_fail(CLI_USAGE, "-o: found a .csv, allowed are lines of text and .jsonl");
     return CLI_OK;
 }
@@ -165,15 +149,6 @@ static dpi_augpe_options options_of(evolving *t) {
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static int open_ledger(evolving *t) {
-    dpi_error err;
-    if (!t->a->v[OPT_LEDGER].given)
-        return CLI_OK;
-    const dpi_status status = dpi_ledger_open(t->a->v[OPT_LEDGER].s, NULL, &t->ledger, &err);
-    return status == DPI_STATUS_OK ? ledger_dataset(t->a, t->ledger, t->dataset)
-                                   : ledger_fail(status, &err);
-}
-
 static int open_augpe(evolving *t) {
     dpi_augpe_options o = options_of(t);
     dpi_error err;
@@ -193,14 +168,9 @@ static int open_all(evolving *t) {
     const args *a = t->a;
     const dpi_model_options model = options_model(a);
     dpi_records_options records;
-    dpi_error err;
-    paths all = {0};
     int code = check_options(a);
-    if (code == CLI_OK) {
-        paths_options(&all, a);
-        paths_read(&all, a->positional[0]);
-        code = paths_check(&all, a->v[OPT_OVERWRITE].i);
-    }
+    if (code == CLI_OK)
+        code = paths_check_command(a);
     if (code == CLI_OK)
         code = records_options(a, &records);
     if (code == CLI_OK)
@@ -208,10 +178,9 @@ static int open_all(evolving *t) {
     if (code == CLI_OK)
         code = open_remote(t);
     if (code == CLI_OK)
-        code = open_ledger(t);
-    if (code == CLI_OK &&
-        dpi_records_open(a->positional[0], &records, &t->records, &err) != DPI_STATUS_OK)
-        code = cli_fail_option(CLI_RECORDS, &err);
+        code = ledger_options_open(a, false, &t->ledger, t->dataset);
+    if (code == CLI_OK)
+        code = records_open(a->positional[0], &records, &t->records);
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &t->model, NULL);
     if (code == CLI_OK)
@@ -247,62 +216,22 @@ static void show(evolving *t, const dpi_augpe_event *e) {
 
 /* ---- What is written ------------------------------------------------------------------------- */
 
-/* The text as a line of JSON, for dpi_private_free; NULL after a failure. */
-static char *make_line(const evolving *t, bool terminal, int32_t index) {
-    const bool is_private = dpi_augpe_is_private(dpi_augpe_claim_of(t->augpe)) != 0;
-    json_t *object = json_object();
-    const char *text;
-    size_t n_bytes;
-    dpi_augpe_text(t->augpe, index, &text, &n_bytes);
-    const bool bad = !object || json_object_set_new(object, "index", json_integer(index)) ||
-                     json_object_set_new(object, "text", json_stringn(text, n_bytes)) ||
-                     json_object_set_new(object, "private", json_boolean(is_private));
-    char *line =
-        bad ? NULL : json_dumps(object, JSON_COMPACT | (terminal ? JSON_ENSURE_ASCII : 0));
-    json_decref(object);
-    if (!line)
-        cli_no_memory("a text");
-    return line;
-}
-
-/* All lines before the first one is written: a file that is there in part has no reason but the
- * disk. */
-static int write_objects(const evolving *t, output *o, int32_t n) {
-    const bool terminal = o->fd >= 0 && isatty(o->fd);
-    char **line = calloc((size_t)n, sizeof *line);
-    int code = line ? CLI_OK : cli_no_memory("the texts");
-    for (int32_t i = 0; i < n && code == CLI_OK; i++) {
-        line[i] = make_line(t, terminal, i);
-        code = line[i] ? CLI_OK : CLI_FAILED;
-    }
-    for (int32_t i = 0; i < n && code == CLI_OK; i++) {
-        code = output_write_part(o, line[i], strlen(line[i]), "\n");
-        if (code == CLI_OK)
-            code = output_write(o, "\n", 1);
-    }
-    for (int32_t i = 0; line && i < n; i++)
-        dpi_private_free(line[i]);
-    free(line);
-    return code;
-}
-
-static int write_text(const evolving *t, output *o, int32_t index) {
-    const char *text;
-    size_t n;
-    dpi_augpe_text(t->augpe, index, &text, &n);
-    int code = index > 0 ? output_write(o, "\n", 1) : CLI_OK;
-    if (code == CLI_OK)
-        code = output_show(o, text, n);
-    return code == CLI_OK && (n == 0 || text[n - 1] != '\n') ? output_write(o, "\n", 1) : code;
-}
-
 static int write_all(const evolving *t, output *o) {
-    const int32_t n = dpi_augpe_claim_of(t->augpe)->n_texts;
-    int code = t->jsonl ? write_objects(t, o, n) : CLI_OK;
-    for (int32_t i = 0; i < n && code == CLI_OK && !t->jsonl; i++)
-        code = write_text(t, o, i);
-    const int closed = output_close(o, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL);
-    return code == CLI_OK ? closed : code;
+    const dpi_augpe_claim *claim = dpi_augpe_claim_of(t->augpe);
+    text_sink texts;
+    int code = CLI_OK;
+    text_sink_open(&texts, o, t->jsonl ? TEXT_JSONL : TEXT_LINES, NULL);
+    texts.screen = o->fd >= 0 && isatty(o->fd);
+    texts.is_private = dpi_augpe_is_private(claim) != 0;
+    texts.counts = false;
+    for (int32_t i = 0; i < claim->n_texts && code == CLI_OK; i++) {
+        const text_head head = {.index = i};
+        const char *text;
+        size_t n_bytes;
+        dpi_augpe_text(t->augpe, i, &text, &n_bytes);
+        code = text_sink_put(&texts, &head, text, n_bytes, 0, false);
+    }
+    return output_finish(o, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL, code);
 }
 
 /* The statement as it is shown, for free; NULL after a failure. */
@@ -319,13 +248,10 @@ static char *make_statement(const evolving *t, bool complete) {
 }
 
 /* What a handler prints that cannot return; NULL: what it was. */
-static bool set_last_words(evolving *t, char *words) {
-    if (!words)
-        return false;
-    signals_last_words(words);
-    free(t->last_words);
-    t->last_words = words;
-    return true;
+static bool set_last_words(char *words) {
+    if (words)
+        signals_last_words(words);
+    return words != NULL;
 }
 
 /* The texts are paid for: what a full disk has no room for goes to standard output. */
@@ -333,7 +259,7 @@ static int write_texts(evolving *t) {
     output instead;
     t->out.appears = true;
     t->written = true;
-    set_last_words(t, make_statement(t, true));
+    set_last_words(make_statement(t, true));
     const int code = write_all(t, &t->out);
     if (code == CLI_OK || strcmp(t->a->v[OPT_OUTPUT].s, "-") == 0)
         return code;
@@ -365,10 +291,7 @@ static int write_report(evolving *t, bool complete) {
 
 /* Owed once the ledger is charged: the budget counts as spent. */
 static int write_statement(const evolving *t, int code) {
-    char *shown = make_statement(t, code == CLI_OK || t->written);
-    const int written = shown ? statement_write(shown) : CLI_FAILED;
-    free(shown);
-    return code != CLI_OK ? code : written;
+    return statement_end(make_statement(t, code == CLI_OK || t->written), code);
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
@@ -389,7 +312,7 @@ static int evolve(evolving *t) {
         }
         const bool first = !t->charged; /* event: it says that the ledger is charged */
         t->charged = true;
-        if (first && !set_last_words(t, make_statement(t, false)))
+        if (first && !set_last_words(make_statement(t, false)))
             return CLI_FAILED;
         show(t, &e);
     }
@@ -408,7 +331,7 @@ static int run_augpe(evolving *t) {
 
 static int augpe_main(const args *a) {
     evolving t = {.a = a, .out = {.fd = -1},
-                  .jsonl = a->v[OPT_JSONL].i || ends_with(a->v[OPT_OUTPUT].s, ".jsonl"),
+                  .jsonl = a->v[OPT_JSONL].i != 0,
                   .quiet = a->v[OPT_QUIET].i != 0, .screen = isatty(STDERR_FILENO) != 0};
     signals_clean_up(); /* until there is something to finish */
     int code = open_all(&t);
@@ -421,7 +344,6 @@ static int augpe_main(const args *a) {
     code = code != CLI_OK ? code : closed != CLI_OK ? closed : reported;
     dpi_augpe_free(t.augpe);
     signals_last_words(NULL);
-    free(t.last_words);
     dpi_grammar_free(t.grammar);
     remote_close(t.remote);
     dpi_private_free(t.remote_options.key);

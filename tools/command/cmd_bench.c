@@ -329,19 +329,19 @@ static int measure_all(bench *b) {
 static int measure_start(const args *a, bench *b, dpi_model **model) {
     dpi_model_options options = options_model(a);
     options.vocab_only = 1;
-    double begin = bench_now();
+    double begin = cli_now();
     int code = cli_open_model(a->model, &options, model, NULL);
     if (code != CLI_OK)
         return code;
-    b->t_vocab = bench_now() - begin;
+    b->t_vocab = cli_now() - begin;
     dpi_model_close(*model);
     *model = NULL;
     options.vocab_only = 0;
-    begin = bench_now();
+    begin = cli_now();
     code = cli_open_model(a->model, &options, model, &b->c.info);
     if (code != CLI_OK)
         return code;
-    b->t_load = bench_now() - begin;
+    b->t_load = cli_now() - begin;
     b->c.model = *model;
     dpi_session *session;
     dpi_error err;
@@ -352,7 +352,7 @@ static int measure_start(const args *a, bench *b, dpi_model **model) {
     for (int i = 0; i < 2 && code == CLI_OK; i++) {
         if (dpi_session_prefill(session, 0, &token, 1, NULL, &err) != DPI_STATUS_OK)
             code = cli_fail_library(CLI_FAILED, &err);
-        *seconds[i] = bench_now() - begin;
+        *seconds[i] = cli_now() - begin;
     }
     for (int t = 0; t < b->threads.n; t++)
         if (b->threads.v[t] == 0)

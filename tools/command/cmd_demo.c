@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tools/shared/release_options.h"
@@ -224,16 +223,13 @@ static int count_documents(scene *d, const dpi_records *records) {
 static int show_release(scene *d, int which, const release_input *in) {
     const dpi_claim *c = dpi_release_claim(in->release);
     shown *row = &d->rows[which];
-    struct timespec begin, end;
+    const double begin = cli_now();
     dpi_error err;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
     if (dpi_release_begin(in->release, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     int code = draw_texts(d, which, in->release);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    *row = (shown){.is_private = dpi_claim_is_private(c), .reads_records = c->record_in_prompt};
-    row->seconds = (double)(end.tv_sec - begin.tv_sec);
-    row->seconds += 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    *row = (shown){.is_private = dpi_claim_is_private(c), .reads_records = c->record_in_prompt,
+                   .seconds = cli_now() - begin};
     guarantee_text(c, row);
     return code;
 }

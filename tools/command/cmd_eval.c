@@ -107,11 +107,7 @@ static int check_form(const args *a) {
 }
 
 static int check_files(const args *a) {
-    paths p = {0};
-    for (int i = 0; i < a->n_positional; i++)
-        paths_read(&p, a->positional[i]);
-    paths_options(&p, a);
-    const int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
+    const int code = paths_check_command(a);
     return code == CLI_OK ? output_probe(a->v[OPT_OUTPUT].s) : code;
 }
 
@@ -175,7 +171,6 @@ static int read_texts(const args *a, const char *path, eval_texts *texts) {
     const int code = records_options(a, &o);
     if (code != CLI_OK)
         return code;
-    o.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
     return eval_texts_read(path, &o, texts, &err) == DPI_STATUS_OK
                ? CLI_OK
                : cli_fail_library(CLI_RECORDS, &err);
@@ -249,15 +244,6 @@ static int evaluate_texts(eval *e) {
 
 /* ---- Counts with noise ----------------------------------------------------------------------- */
 
-static int open_ledger(eval *e) {
-    dpi_error err;
-    if (!e->a->v[OPT_LEDGER].given)
-        return CLI_OK;
-    const dpi_status status = dpi_ledger_open(e->a->v[OPT_LEDGER].s, NULL, &e->ledger, &err);
-    return status == DPI_STATUS_OK ? ledger_dataset(e->a, e->ledger, e->dataset)
-                                   : ledger_fail(status, &err);
-}
-
 /* The charge is on the disk after it. */
 static int open_counts(eval *e) {
     dpi_counts_options o;
@@ -278,13 +264,11 @@ static int check_real(eval *e) {
     const args *a = e->a;
     dpi_records_options o;
     dpi_records *records;
-    dpi_error err;
-    const int code = records_options(a, &o);
+    int code = records_options(a, &o);
+    if (code == CLI_OK)
+        code = records_open(a->v[OPT_REAL].s, &o, &records);
     if (code != CLI_OK)
         return code;
-    o.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
-    if (dpi_records_open(a->v[OPT_REAL].s, &o, &records, &err) != DPI_STATUS_OK)
-        return cli_fail_option(CLI_RECORDS, &err);
     const size_t n = dpi_records_count(records);
     e->record_kind = dpi_records_kind(records);
     dpi_records_close(records);
@@ -307,7 +291,7 @@ static int evaluate_counts(eval *e) {
     if (code == CLI_OK)
         code = check_real(e);
     if (code == CLI_OK)
-        code = open_ledger(e);
+        code = ledger_options_open(a, false, &e->ledger, e->dataset);
     if (code == CLI_OK) {
         signals_catch(); /* what is paid for is written */
         code = open_counts(e);

@@ -33,7 +33,6 @@ typedef struct tuning {
     dpi_model *model;
     dpi_finetune *finetune;
     output out, merged;
-    char *last_words; /* what a handler prints that cannot return */
     double spent_at; /* when the spent budget was shown last; 0: not yet */
     bool quiet, screen, whole; /* the adapter is written, whatever becomes of the statement */
 } tuning;
@@ -60,8 +59,6 @@ static int check_options(const args *a) {
                                    "both, or none");
     if (v[OPT_LABEL_FIELD].given && v[OPT_ATTRIBUTES].given)
         return cli_fail(CLI_USAGE, "--label-field and --attributes: allowed is one of them");
-    if (v[OPT_DATASET].given && !v[OPT_LEDGER].given)
-        return cli_fail(CLI_USAGE, "--dataset needs --ledger");
     if (v[OPT_MAX_PER_UNIT].given && !v[OPT_UNIT_FIELD].given)
         return cli_fail(CLI_USAGE, "--max-per-unit needs --unit-field");
     if (v[OPT_JSON].i && !plans)
@@ -130,7 +127,7 @@ static int check_files(const args *a) {
     paths_options(&all, a);
     paths_read(&all, a->positional[0]);
     paths_read(&all, locks ? lock : NULL);
-    int code = paths_check(&all, a->v[OPT_OVERWRITE].i);
+    const int code = paths_check(&all, a->v[OPT_OVERWRITE].i);
     paths_read(&own, a->model);
     paths_read(&own, a->positional[0]);
     paths_read(&own, a->v[OPT_LEDGER].s);
@@ -177,26 +174,7 @@ static dpi_finetune_options options_of(const tuning *t) {
     return o;
 }
 
-static int fail(dpi_status status, const dpi_error *err) {
-    switch (status) {
-    case DPI_STATUS_ARG: return cli_fail_option(CLI_USAGE, err);
-    case DPI_STATUS_UNSUPPORTED: return cli_fail_library(CLI_USAGE, err);
-    case DPI_STATUS_BUDGET: return cli_fail_library(CLI_BUDGET, err);
-    case DPI_STATUS_CANCELLED: return signals_code();
-    default: return cli_fail_library(CLI_FAILED, err);
-    }
-}
-
 /* ---- Opening --------------------------------------------------------------------------------- */
-
-static int open_ledger(tuning *t) {
-    dpi_error err;
-    if (!t->a->v[OPT_LEDGER].given || !is_first())
-        return CLI_OK;
-    const dpi_status status = dpi_ledger_open(t->a->v[OPT_LEDGER].s, NULL, &t->ledger, &err);
-    return status == DPI_STATUS_OK ? ledger_dataset(t->a, t->ledger, t->dataset)
-                                   : ledger_fail(status, &err);
-}
 
 static int open_finetune(tuning *t) {
     dpi_finetune_options o = options_of(t);
@@ -208,7 +186,7 @@ static int open_finetune(tuning *t) {
         return tuning_plan_print(t->a, &o);
     }
     const dpi_status status = dpi_finetune_open(&o, &t->finetune, &err);
-    return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
 }
 
 /* All that is read, and the training; with --plan this is all. */
@@ -217,13 +195,11 @@ static int open_inputs(tuning *t) {
     const dpi_model_options model = options_model(a);
     dpi_records_options records;
     dpi_release_options unused = {0};
-    dpi_error err;
     int code = a->n_positional > 0 ? check_files(a) : CLI_OK;
     if (code == CLI_OK)
         code = check_options(a);
     if (code == CLI_OK)
         code = records_options(a, &records);
-    records.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
     if (code == CLI_OK)
         code = split_attributes(t);
     if (code == CLI_OK)
@@ -231,15 +207,13 @@ static int open_inputs(tuning *t) {
     records.label_fields = t->attributes, records.n_label_fields = t->n_attributes;
     if (code == CLI_OK)
         code = label_options_read(a, &t->labels, &unused);
+    if (code == CLI_OK && is_first())
+        code = ledger_options_open(a, false, &t->ledger, t->dataset);
     if (code == CLI_OK)
-        code = open_ledger(t);
-    if (code == CLI_OK &&
-        dpi_records_open(a->positional[0], &records, &t->records, &err) != DPI_STATUS_OK)
-        code = cli_fail_option(CLI_RECORDS, &err);
+        code = records_open(a->positional[0], &records, &t->records);
     records.unit_field = NULL;
-    if (code == CLI_OK && a->v[OPT_HELD_OUT].given && is_first() &&
-        dpi_records_open(a->v[OPT_HELD_OUT].s, &records, &t->held_out, &err) != DPI_STATUS_OK)
-        code = cli_fail_option(CLI_RECORDS, &err);
+    if (code == CLI_OK && a->v[OPT_HELD_OUT].given && is_first())
+        code = records_open(a->v[OPT_HELD_OUT].s, &records, &t->held_out);
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &t->model, NULL);
     if (code == CLI_OK)
@@ -266,7 +240,7 @@ static int open_all(tuning *t) {
         status = dpi_finetune_held_out(t->finetune, &loss, &err);
     if (status != DPI_STATUS_OK)
         code = status == DPI_STATUS_NUMERIC ? cli_fail_library(CLI_RECORDS, &err)
-                                            : fail(status, &err);
+                                            : cli_fail_status(status, &err);
     if (!is_first())
         return code;
     if (code == CLI_OK && a->v[OPT_CHECKPOINT].given)
@@ -314,7 +288,7 @@ static int show_spent(tuning *t, int32_t done, int32_t n_steps) {
     t->spent_at = now();
     const dpi_status status = dpi_finetune_spent(t->finetune, &epsilon, &err);
     if (status != DPI_STATUS_OK)
-        return fail(status, &err);
+        return cli_fail_status(status, &err);
     fprintf(stderr, "%sstep %d: epsilon %.4g of %.4g\n", t->screen ? "\n" : "", done, epsilon,
             c->epsilon);
     return CLI_OK;
@@ -328,7 +302,7 @@ static int show_loss(const tuning *t, int32_t done, int32_t n_steps) {
         return CLI_OK;
     const dpi_status status = dpi_finetune_held_out(t->finetune, &loss, &err);
     if (status != DPI_STATUS_OK)
-        return fail(status, &err);
+        return cli_fail_status(status, &err);
     if (!t->quiet)
         fprintf(stderr, "%sstep %d: %.4f nats a token of the held-out public records\n",
                 t->screen ? "\n" : "", done, loss);
@@ -346,7 +320,7 @@ static int train(tuning *t) {
     for (int32_t done = first; done < n_steps && code == CLI_OK; done++) {
         const dpi_status status = dpi_finetune_step(t->finetune, &err);
         if (status != DPI_STATUS_OK) {
-            code = fail(status, &err);
+            code = cli_fail_status(status, &err);
             break;
         }
         show(t, done + 1, first, begin);
@@ -377,10 +351,7 @@ static char *make_statement(const tuning *t, bool complete) {
 
 /* Owed once the ledger is charged: the budget counts as spent. */
 static int write_statement(const tuning *t, int code) {
-    char *shown = make_statement(t, code == CLI_OK);
-    const int written = shown ? statement_write(shown) : CLI_FAILED;
-    free(shown);
-    return code != CLI_OK ? code : written;
+    return statement_end(make_statement(t, code == CLI_OK), code);
 }
 
 /* What a handler prints that cannot return. */
@@ -389,8 +360,6 @@ static int prepare_end(tuning *t) {
     if (is_first() && !words)
         return CLI_FAILED;
     signals_last_words(words);
-    free(t->last_words);
-    t->last_words = words;
     return CLI_OK;
 }
 
@@ -402,7 +371,7 @@ static int begin(tuning *t) {
         return code;
     const dpi_status status = dpi_finetune_begin(t->finetune, &err);
     if (status != DPI_STATUS_OK)
-        return fail(status, &err);
+        return cli_fail_status(status, &err);
     return prepare_end(t);
 }
 
@@ -444,7 +413,7 @@ static int write_merged(tuning *t) {
     o.n_threads = (int32_t)v[OPT_THREADS].i;
     const dpi_status status =
         dpi_finetune_merge(t->a->model, v[OPT_ADAPTER].s, 1, v[OPT_MERGE].s, &o, &err);
-    return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
 }
 
 static int finetune_alone(const args *a) {
@@ -458,20 +427,15 @@ static int finetune_alone(const args *a) {
         signals_catch();
         code = run_tuning(&t);
     }
-    if (output_close(&t.out, t.whole ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK &&
-        code == CLI_OK)
-        code = CLI_FAILED;
+    code = output_finish(&t.out, t.whole ? OUTPUT_APPEARS : OUTPUT_DROPPED, code);
     dpi_finetune_free(t.finetune); /* before another model is opened */
     dpi_model_close(t.model);
     if (code == CLI_OK && a->v[OPT_MERGE].given && is_first() && trains)
         code = write_merged(&t);
-    if (output_close(&t.merged, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK &&
-        code == CLI_OK)
-        code = CLI_FAILED;
+    code = output_finish(&t.merged, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED, code);
     label_options_free(&t.labels);
     free(t.names);
     signals_last_words(NULL);
-    free(t.last_words);
     dpi_records_close(t.records);
     dpi_records_close(t.held_out);
     dpi_ledger_close(t.ledger);

@@ -15,10 +15,10 @@
 #include "tools/options/grammar_options.h"
 #include "tools/options/label_options.h"
 #include "tools/options/paths.h"
+#include "tools/shared/text_sink.h"
 #include "tools/shared/texts_report.h"
 #include "tools/terminal/output.h"
 #include "tools/terminal/signals.h"
-#include "tools/terminal/terminal.h"
 
 enum { SLOTS_MAX = 256, SLOTS = 32, PROMPTS_MAX = 64 };
 
@@ -61,19 +61,10 @@ typedef struct generating {
     int32_t n_slots, n_tokens;
     text *texts; /* [n_texts] */
     int32_t n_texts, n_begun, n_written;
-    int64_t n_bytes; /* of texts that are written, without what stands between them */
     output out;
-    bool jsonl, screen;
+    text_sink sink;
+    bool jsonl;
 } generating;
-
-static int fail(dpi_status status, const dpi_error *err) {
-    switch (status) {
-    case DPI_STATUS_CANCELLED: return signals_code();
-    case DPI_STATUS_ARG: return cli_fail_option(CLI_USAGE, err);
-    case DPI_STATUS_UNSUPPORTED: return cli_fail_library(CLI_USAGE, err);
-    default: return cli_fail_option(CLI_FAILED, err);
-    }
-}
 
 /* ---- What is written ------------------------------------------------------------------------- */
 
@@ -199,7 +190,7 @@ static int make_prompt(generating *g, const dpi_prompt_options *common, int32_t 
     if (info.n_public > g->longest)
         g->longest = info.n_public;
     free(made);
-    return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
 }
 
 static int make_prompts(generating *g) {
@@ -241,7 +232,7 @@ static int open_session(generating *g) {
     o.isa = (int32_t)g->a->v[OPT_ISA].i;
     o.cancel = signals_cancel;
     const dpi_status status = dpi_session_create(g->model, &o, &g->session, &err);
-    return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
 }
 
 /* The sequence that has the prompt of a label. */
@@ -298,7 +289,7 @@ static int begin_text(generating *g, slot *s, int32_t seq) {
     dpi_generation_event event;
     if (status == DPI_STATUS_OK)
         status = dpi_generation_advance(&s->generation, 1, &event, &err);
-    return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
 }
 
 static int keep_text(text *t, const dpi_generation_event *e) {
@@ -312,8 +303,8 @@ static int keep_text(text *t, const dpi_generation_event *e) {
     return CLI_OK;
 }
 
-/* {"NAME": value} of a label; 1: out of memory. */
-static int add_attributes(const generating *g, const char *label, json_t *o) {
+/* {"NAME": value} of a label; NULL: out of memory. */
+static char *attributes_of(const generating *g, const char *label) {
     json_t *values = json_object();
     int bad = !values;
     for (int32_t i = 0; i < g->n_attributes && !bad; i++) {
@@ -321,44 +312,20 @@ static int add_attributes(const generating *g, const char *label, json_t *o) {
         bad = json_object_set_new(values, g->attributes[i], json_stringn(label, n));
         label += label[n] ? n + 1 : n;
     }
-    return json_object_set_new(o, "attributes", values) || bad;
-}
-
-static int write_object(generating *g, const text *t, int32_t index) {
-    json_t *o = json_object();
-    int bad = !o || json_object_set_new(o, "index", json_integer(index));
-    const char *label = g->labels ? g->labels[label_of(g, index)] : NULL;
-    if (o && label)
-        bad |= json_object_set_new(o, "text_label", json_string(label));
-    if (o && label && g->n_attributes > 0)
-        bad |= add_attributes(g, label, o);
-    bad = bad || json_object_set_new(o, "text", json_stringn(t->n ? t->bytes : "", t->n)) ||
-          json_object_set_new(o, "n_tokens", json_integer(t->n_drawn)) ||
-          json_object_set_new(o, "ended", json_boolean(t->ended)) ||
-          json_object_set_new(o, "private",
-                              json_boolean(g->intact && dpi_finetune_is_private(&g->claim)));
-    char *line = bad ? NULL : json_dumps(o, JSON_COMPACT | (g->screen ? JSON_ENSURE_ASCII : 0));
-    json_decref(o);
-    g->n_bytes += line ? (int64_t)strlen(line) + 1 : 0;
-    int code = line ? output_write(&g->out, line, strlen(line)) : cli_no_memory("the texts");
-    dpi_private_free(line);
-    return code == CLI_OK ? output_write(&g->out, "\n", 1) : code;
+    const size_t ascii = g->sink.screen ? JSON_ENSURE_ASCII : 0;
+    char *json = bad ? NULL : json_dumps(values, JSON_COMPACT | ascii);
+    json_decref(values);
+    return json;
 }
 
 static int write_text(generating *g, const text *t, int32_t index) {
-    size_t n = t->n;
-    if (g->jsonl)
-        return write_object(g, t, index);
-    char *shown = g->screen ? terminal_text(t->n ? t->bytes : "", t->n, true, &n) : NULL;
-    const char *bytes = shown ? shown : t->bytes;
-    const bool unended = n == 0 || bytes[n - 1] != '\n';
-    g->n_bytes += (int64_t)(n + unended);
-    int code = index > 0 ? output_write(&g->out, "\n", 1) : CLI_OK;
-    if (code == CLI_OK && n > 0)
-        code = output_write(&g->out, bytes, n);
-    if (code == CLI_OK && unended)
-        code = output_write(&g->out, "\n", 1);
-    free(shown);
+    const char *label = g->labels ? g->labels[label_of(g, index)] : NULL;
+    char *attributes = label && g->n_attributes > 0 ? attributes_of(g, label) : NULL;
+    if (label && g->n_attributes > 0 && !attributes)
+        return cli_no_memory("the texts");
+    const text_head head = {index, label, label ? strlen(label) : 0, attributes};
+    const int code = text_sink_put(&g->sink, &head, t->bytes, t->n, t->n_drawn, t->ended);
+    dpi_private_free(attributes);
     return code;
 }
 
@@ -399,7 +366,7 @@ static int advance(generating *g, bool *open) {
         dpi_generation_free(s->generation);
         s->generation = NULL;
     }
-    return status == DPI_STATUS_OK ? code : fail(status, &err);
+    return status == DPI_STATUS_OK ? code : cli_fail_status(status, &err);
 }
 
 static int draw_texts(generating *g) {
@@ -421,7 +388,7 @@ static int make_samplers(generating *g, const dpi_model_info *info) {
     dpi_sampler_options_init(&o);
     dpi_status status = dpi_method_defaults(DPI_METHOD_PLAIN, &o, &err);
     if (status != DPI_STATUS_OK)
-        return fail(status, &err);
+        return cli_fail_status(status, &err);
     if (info->sampling_top_k > 0)
         o.top_k = info->sampling_top_k;
     if (info->sampling_temp > 0)
@@ -437,7 +404,7 @@ static int make_samplers(generating *g, const dpi_model_info *info) {
         if (g->a->v[OPT_DRAW_SEED].given)
             o.random = dpi_random_insecure, o.random_user = &g->slots[i].bits;
         status = dpi_sampler_create(&o, &g->slots[i].sampler, &err);
-        code = status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+        code = status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
     }
     return code;
 }
@@ -490,11 +457,8 @@ static int open_all(generating *g) {
     const args *a = g->a;
     const dpi_model_options model = options_model(a);
     dpi_model_info info;
-    paths p = {0};
-    paths_options(&p, a);
-    int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
-    const char *end = strrchr(a->v[OPT_OUTPUT].s, '.');
-    if (code == CLI_OK && end && strcmp(end, ".csv") == 0)
+    int code = paths_check_command(a);
+    if (code == CLI_OK && cli_ends_in(a->v[OPT_OUTPUT].s, ".csv"))
         code = cli_fail(CLI_USAGE, "-o: found a .csv, allowed are lines of text and .jsonl");
     if (code == CLI_OK)
         code = read_adapter(g);
@@ -512,7 +476,12 @@ static int open_all(generating *g) {
         code = make_prompts(g);
     if (code == CLI_OK)
         code = open_session(g);
-    return code == CLI_OK ? output_open(&g->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i) : code;
+    if (code == CLI_OK)
+        code = output_open(&g->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i);
+    text_sink_open(&g->sink, &g->out, g->jsonl ? TEXT_JSONL : TEXT_LINES, NULL);
+    g->sink.screen = strcmp(a->v[OPT_OUTPUT].s, "-") == 0 && isatty(STDOUT_FILENO);
+    g->sink.is_private = g->intact && dpi_finetune_is_private(&g->claim);
+    return code;
 }
 
 /* Of a file; what is no file has no hash. */
@@ -524,7 +493,7 @@ static int write_reports(const generating *g) {
                                       .output = is_file ? path : NULL, .n_texts = g->n_written,
                                       .temp = g->drawn.tau, .top_p = g->drawn.top_p,
                                       .min_p = g->drawn.min_p, .jsonl = g->jsonl,
-                                      .n_bytes = g->n_bytes};
+                                      .n_bytes = g->sink.n_bytes};
     return texts_report_write(g->a, &g->claim, &texts);
 }
 
@@ -553,7 +522,6 @@ static int generate_main(const args *a) {
         return cli_no_memory("the texts");
     g->a = a, g->out.fd = -1;
     g->jsonl = a->v[OPT_JSONL].i != 0;
-    g->screen = strcmp(a->v[OPT_OUTPUT].s, "-") == 0 && isatty(STDOUT_FILENO);
     signals_clean_up(); /* until there is something to finish */
     int code = open_all(g);
     const bool opened = code == CLI_OK;
@@ -561,9 +529,7 @@ static int generate_main(const args *a) {
         signals_catch();
         code = draw_texts(g);
     }
-    if (output_close(&g->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL) != CLI_OK &&
-        code == CLI_OK)
-        code = CLI_FAILED;
+    code = output_finish(&g->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL, code);
     if (code == CLI_OK)
         code = write_reports(g);
     if (opened)

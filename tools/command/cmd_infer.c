@@ -261,9 +261,7 @@ static int infer_main(const args *a) {
         code = words_each(&f.in, add_document, &f);
     while (code == CLI_OK && f.n > 0)
         code = finish_first(&f);
-    const int closed = output_close(&f.out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL);
-    if (code == CLI_OK)
-        code = closed;
+    code = output_finish(&f.out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL, code);
     const int told = code == CLI_OK || f.released.n_documents > 0 ? tell_released(&f) : CLI_OK;
     close_all(&f);
     return code == CLI_OK ? told : code;

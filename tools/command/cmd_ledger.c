@@ -260,8 +260,7 @@ static int charge_units(const args *a, dpi_ledger *ledger, const char *dataset,
         const dpi_status status = dpi_ledger_reserve(ledger, dataset, r, NULL, &err);
         code = status == DPI_STATUS_OK ? ledger_units_write(&u, &out) : ledger_fail(status, &err);
     }
-    if (output_close(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK)
-        code = CLI_FAILED;
+    code = output_finish(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED, code);
     ledger_units_free(&u);
     return code;
 }

@@ -89,15 +89,7 @@ static int write_logits(const args *a, const float *logits, size_t n) {
     int code = output_open(&out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i);
     if (code == CLI_OK)
         code = output_write(&out, logits, n * sizeof *logits);
-    int closed = output_close(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
-    return code != CLI_OK ? code : closed;
-}
-
-static int check_files(const args *a) {
-    paths p = {0};
-    paths_options(&p, a);
-    const int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
-    return code == CLI_OK ? output_probe(a->v[OPT_OUTPUT].s) : code;
+    return output_finish(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED, code);
 }
 
 static int logits_main(const args *a) {
@@ -107,7 +99,9 @@ static int logits_main(const args *a) {
     if (code == CLI_OK && !a->v[OPT_TOKENS].given)
         code = cli_fail(CLI_USAGE, "no --tokens FILE given; see 'dpinfer logits -h'");
     if (code == CLI_OK)
-        code = check_files(a);
+        code = paths_check_command(a);
+    if (code == CLI_OK)
+        code = output_probe(a->v[OPT_OUTPUT].s);
     if (code != CLI_OK)
         return code;
     dpi_model *model;

@@ -186,9 +186,7 @@ static int write_all(perturb *p) {
         code = output_open(&p->out, p->a->v[OPT_OUTPUT].s, p->a->v[OPT_OVERWRITE].i);
     if (code == CLI_OK)
         code = p->a->v[OPT_CERTIFY].i ? certify(p) : words_each(&p->in, write_document, p);
-    const int closed = output_close(&p->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
-    if (code == CLI_OK)
-        code = closed;
+    code = output_finish(&p->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED, code);
     if (code == CLI_OK)
         code = words_report_write(&p->in, &p->certificate, &p->released);
     return code == CLI_OK && !p->a->v[OPT_CERTIFY].i ? write_statement(p) : code;

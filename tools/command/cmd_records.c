@@ -323,7 +323,6 @@ static int open_records(look *k) {
     const int code = records_options(k->a, &k->options);
     if (code != CLI_OK)
         return code;
-    k->options.label_field = k->a->v[OPT_LABEL_FIELD].given ? k->a->v[OPT_LABEL_FIELD].s : NULL;
     if (dpi_records_open(k->path, &k->options, &k->records, &err) == DPI_STATUS_OK)
         return CLI_OK;
     const char delimiter = look_delimiter(k->path, &k->options);

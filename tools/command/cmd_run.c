@@ -13,163 +13,48 @@
 #include "tools/options/paths.h"
 #include "tools/options/shard_options.h"
 #include "tools/ranks/ranks.h"
-#include "tools/shared/csv_texts.h"
 #include "tools/shared/release_options.h"
 #include "tools/shared/report_files.h"
 #include "tools/shared/signature.h"
+#include "tools/shared/text_sink.h"
 #include "tools/terminal/output.h"
 #include "tools/terminal/progress.h"
 #include "tools/terminal/signals.h"
 #include "tools/terminal/statement_shown.h"
-#include "tools/terminal/terminal.h"
 
 /* ---- The state of a run --------------------------------------------------------------------- */
 
 typedef struct run {
     release_input in;
     const dpi_claim *claim;
-    bool jsonl, csv, quiet; /* jsonl goes before csv */
-    bool screen; /* the output is a terminal */
+    text_form form;
+    bool quiet;
     progress progress;
     const char *job; /* its folder, which has the texts until all are there; NULL: none */
     output out;
     report_files *reports;
     dpi_report *report;
-    /* the text that is being written */
-    int32_t index;
-    bool text_open;
+    text_sink texts; /* of out */
     bool released;  /* a token is drawn */
     bool shard_begun, begun; /* the shard; the release: its statement is owed */
     bool is_cut;    /* the job: a text that is not over was the last one */
-    bool line_open; /* text mode: the last byte was not a line feed */
-    char tail[OUTPUT_TAIL_BYTES]; /* what ends the text as it is now */
-    char label[192];  /* jsonl: the member that says NOT PRIVATE, "" if there is none */
     char *last_words; /* what a handler prints that cannot return */
 } run;
 
-/* ---- Output --------------------------------------------------------------------------------- */
+/* ---- Texts ---------------------------------------------------------------------------------- */
 
-/* To the output, and into the hash that the report has of it. A signal that ends the program after
- * that ends it with r->tail, but for the text of a job, which goes on where it was cut. */
-static int put_bytes(run *r, const char *bytes, size_t n_bytes) {
-    const char *tail = r->job && !r->jsonl && !r->csv ? "" : r->tail;
-    const int code = output_write_part(&r->out, bytes, n_bytes, tail);
-    if (code == CLI_OK && r->report)
+/* Into the hash that the report has of the output. */
+static void add_written(void *user, const char *bytes, size_t n_bytes) {
+    run *r = user;
+    if (r->report)
         dpi_report_output_add(r->report, bytes, n_bytes);
     progress_text(&r->progress, bytes, n_bytes);
-    return code;
 }
 
-static int write_json(run *r, json_t *value, size_t from, size_t cut) {
-    char *line = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY |
-                                               (r->screen ? JSON_ENSURE_ASCII : 0))
-                       : NULL;
-    json_decref(value);
-    int code =
-        line ? put_bytes(r, line + from, strlen(line) - from - cut) : cli_no_memory("the text");
-    dpi_private_free(line);
-    return code;
-}
-
-/* Private bytes, which are freed; NULL: there was no memory for them. */
-static int put_private(run *r, char *bytes, size_t n_bytes) {
-    const int code = bytes ? put_bytes(r, bytes, n_bytes) : cli_no_memory("the text");
-    dpi_private_free(bytes);
-    return code;
-}
-
-/* What ends the text when it has n_drawn tokens. */
-static void set_tail(run *r, int32_t n_drawn, bool ended) {
-    if (r->jsonl)
-        snprintf(r->tail, sizeof r->tail, "\",\"n_tokens\":%d,\"ended\":%s,\"private\":%s%s}\n",
-                 n_drawn, ended ? "true" : "false",
-                 dpi_claim_is_private(r->claim) ? "true" : "false", r->label);
-    else if (r->csv)
-        csv_end(r->claim, n_drawn, ended, r->tail);
-    else
-        snprintf(r->tail, sizeof r->tail, "%s", r->line_open ? "\n" : "");
-}
-
-/* What a token adds to the text. */
-static int put_text(run *r, const dpi_release_event *event) {
-    const char *text = event->text;
-    const size_t n_bytes = event->n_bytes;
-    if (n_bytes > 0)
-        r->line_open = text[n_bytes - 1] != '\n';
-    set_tail(r, event->n_drawn, event->end == DPI_END_EOG);
-    if (n_bytes == 0)
-        return put_bytes(r, "", 0);
-    if (r->jsonl) /* what stands between the quotes */
-        return write_json(r, json_stringn(text, n_bytes), 1, 1);
-    if (r->csv) {
-        size_t n_quoted;
-        char *quoted = csv_quote(text, n_bytes, &n_quoted);
-        return put_private(r, quoted, n_quoted);
-    }
-    if (!r->screen)
-        return put_bytes(r, text, n_bytes);
-    size_t n;
-    char *shown = terminal_text(text, n_bytes, true, &n);
-    int code = shown ? put_bytes(r, shown, n) : cli_no_memory("the text");
-    free(shown);
-    return code;
-}
-
-/* {"index":0,"text":", with the label of the text if it has one. */
-static int begin_object(run *r, int32_t index) {
-    const char *name;
-    size_t n_name;
-    char *label = NULL, *line = NULL;
-    dpi_release_label(r->in.release, index, &name, &n_name);
-    json_t *value = name ? json_stringn(name, n_name) : NULL;
-    if (value)
-        label = json_dumps(value, JSON_ENCODE_ANY | (r->screen ? JSON_ENSURE_ASCII : 0));
-    json_decref(value);
-    int n = name && !label ? -1
-                           : asprintf(&line, "{\"index\":%d,%s%s%s\"text\":\"", index,
-                                      label ? "\"text_label\":" : "", label ? label : "",
-                                      label ? "," : "");
-    const int code = n < 0 ? cli_no_memory("the text") : put_bytes(r, line, (size_t)n);
-    dpi_private_free(label);
-    if (n >= 0)
-        free(line);
-    return code;
-}
-
-/* The header row is written with the first text. */
-static int begin_row(run *r, int32_t index) {
-    const char *label;
-    size_t n_label, n_bytes = 0;
-    char head[CSV_BYTES];
-    dpi_release_label(r->in.release, index, &label, &n_label);
-    csv_head(r->claim, label != NULL, head);
-    r->tail[0] = '\0'; /* of the header row */
-    const int code = index == 0 ? put_bytes(r, head, strlen(head)) : CLI_OK;
-    char *row = csv_begin(index, label, n_label, &n_bytes);
-    set_tail(r, 0, false);
-    const int written = put_private(r, row, n_bytes);
-    return code == CLI_OK ? written : code;
-}
-
-/* Texts end with a line feed and are set apart by a blank line. */
 static int begin_text(run *r, int32_t index) {
-    r->index = index;
-    r->text_open = true;
-    r->line_open = true; /* an empty text is an empty line */
-    if (r->csv && !r->jsonl)
-        return begin_row(r, index);
-    set_tail(r, 0, false);
-    if (r->jsonl)
-        return begin_object(r, index);
-    return index == 0 ? CLI_OK : put_bytes(r, "\n", 1);
-}
-
-/* After which nothing is open. */
-static int end_text(run *r) {
-    char tail[OUTPUT_TAIL_BYTES];
-    strcpy(tail, r->tail);
-    r->tail[0] = '\0';
-    return put_bytes(r, tail, strlen(tail));
+    text_head head = {.index = index};
+    dpi_release_label(r->in.release, index, &head.label, &head.n_label);
+    return text_sink_begin(&r->texts, &head);
 }
 
 /* The text is whole. */
@@ -177,7 +62,7 @@ static int close_text(run *r, const dpi_release_event *event) {
     const char *label;
     size_t n_label;
     dpi_error err;
-    const int code = end_text(r);
+    const int code = text_sink_end(&r->texts);
     dpi_release_label(r->in.release, event->index, &label, &n_label);
     if (!r->report || dpi_report_text_add(r->report, label, event->n_drawn, event->end, &err) ==
                           DPI_STATUS_OK)
@@ -185,31 +70,25 @@ static int close_text(run *r, const dpi_release_event *event) {
     return code == CLI_OK ? cli_fail_library(CLI_FAILED, &err) : code;
 }
 
-/* ---- Texts ---------------------------------------------------------------------------------- */
-
 /* A token that is released is written at once. */
 static int write_event(run *r, const dpi_release_event *event) {
     int code = CLI_OK;
-    if (event->type == DPI_EVENT_PROMPT)
-        return CLI_OK;
-    if (r->is_cut)
+    if (event->type == DPI_EVENT_PROMPT || r->is_cut)
         return CLI_OK;
     if (r->progress.form != PROGRESS_LINE || event->type == DPI_EVENT_END)
         progress_clear(&r->progress);
     r->released = true;
-    if (!r->text_open && (code = begin_text(r, event->index)) != CLI_OK) {
-        r->text_open = false; /* nothing of it is there that had to end */
+    if (!r->texts.open && (code = begin_text(r, event->index)) != CLI_OK)
         return code;
-    }
     if (r->job && event->end == DPI_END_CANCELLED) { /* the job has the rest, and goes on here */
         r->is_cut = true;
-        return code == CLI_OK && (r->jsonl || r->csv) ? end_text(r) : code; /* a whole line */
+        return r->texts.form == TEXT_LINES ? CLI_OK : text_sink_end(&r->texts); /* a whole line */
     }
-    if (code == CLI_OK)
-        code = put_text(r, event);
+    code = text_sink_add(&r->texts, event->text, event->n_bytes, event->n_drawn,
+                         event->end == DPI_END_EOG);
     if (event->type != DPI_EVENT_END)
         return code;
-    r->text_open = false;
+    r->texts.open = false;
     return code == CLI_OK ? close_text(r, event) : code;
 }
 
@@ -217,7 +96,7 @@ static int write_event(run *r, const dpi_release_event *event) {
 static void finish_text(run *r) {
     dpi_release_event event;
     dpi_release_cancel(r->in.release);
-    while (r->text_open && dpi_release_advance(r->in.release, &event, NULL) == DPI_STATUS_OK)
+    while (r->texts.open && dpi_release_advance(r->in.release, &event, NULL) == DPI_STATUS_OK)
         write_event(r, &event);
 }
 
@@ -241,7 +120,7 @@ static int write_texts(run *r) {
         progress_show(&r->progress, r->in.release, &event);
         if (code != CLI_OK) {
             progress_clear(&r->progress);
-            if (r->text_open)
+            if (r->texts.open)
                 finish_text(r);
             return code;
         }
@@ -250,22 +129,14 @@ static int write_texts(run *r) {
 
 /* ---- The whole run -------------------------------------------------------------------------- */
 
-static int check_outputs(const args *a) {
-    paths p = {0};
-    paths_options(&p, a);
-    paths_read(&p, a->n_positional > 0 ? a->positional[0] : NULL);
-    return paths_check(&p, a->v[OPT_OVERWRITE].i);
-}
-
 /* The statement as it is shown, to be freed with free; NULL after a failure. */
-static int make_statement(const run *r, bool complete, char **shown) {
+static char *make_statement(const run *r, bool complete) {
     char *text;
     dpi_error err;
-    *shown = NULL;
-    if (dpi_claim_statement(r->claim, complete, &text, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_FAILED, &err);
-    *shown = statement_shown(text, "");
-    return *shown ? CLI_OK : CLI_FAILED;
+    if (dpi_claim_statement(r->claim, complete, &text, &err) == DPI_STATUS_OK)
+        return statement_shown(text, "");
+    cli_fail_library(CLI_FAILED, &err);
+    return NULL;
 }
 
 /* The statement is owed once the release has begun, also when the run fails after that: its budget
@@ -273,16 +144,11 @@ static int make_statement(const run *r, bool complete, char **shown) {
 static int write_statement(const run *r, int code) {
     const bool complete = code == CLI_OK;
     const int64_t n_null = dpi_release_null_records(r->in.release);
-    char *text;
-    int result;
     if (n_null > 0 && r->claim->n_records > 0 && !r->quiet &&
         r->claim->method.method != DPI_METHOD_PLAIN)
         cli_note("note: %" PRId64 " of %" PRId64 " records are empty or unreadable and add "
                  "nothing; 'dpinfer records' says why", n_null, r->claim->n_records);
-    result = make_statement(r, complete, &text);
-    if (result == CLI_OK)
-        result = statement_write(text);
-    free(text);
+    int result = statement_end(make_statement(r, complete), CLI_OK);
     if (r->reports && report_files_write(r->reports, r->report, complete) != CLI_OK)
         result = CLI_FAILED;
     return code != CLI_OK ? code : result;
@@ -358,9 +224,8 @@ static int open_outputs(const args *a, run *r) {
 /* What is left when the program cannot go on: a statement and reports of a run that stopped early,
  * which are written anew when it ends well. */
 static int prepare_end(run *r) {
-    const int code = make_statement(r, false, &r->last_words);
-    if (code != CLI_OK)
-        return code;
+    if (!(r->last_words = make_statement(r, false)))
+        return CLI_FAILED;
     return r->reports ? report_files_write(r->reports, r->report, false) : CLI_OK;
 }
 
@@ -413,18 +278,19 @@ static int begin(run *r) {
 
 /* From the first private pass on: the budget counts as spent. */
 static int draw_texts(const args *a, run *r) {
-    char label[160];
-    r->screen = isatty(r->out.fd);
-    progress_begin(&r->progress, progress_choose(a, r->screen && !r->jsonl));
+    text_sink_open(&r->texts, &r->out, r->form, r->claim);
+    r->texts.screen = isatty(r->out.fd);
+    r->texts.goes_on = r->job != NULL;
+    r->texts.written = add_written, r->texts.user = r;
+    progress_begin(&r->progress, progress_choose((progress_wish)a->v[OPT_PROGRESS].i,
+                                                 a->v[OPT_QUIET].i,
+                                                 r->texts.screen && r->form != TEXT_JSONL));
     r->out.appears = !r->job;
     if (!r->job)
         report_files_keep(r->reports);
     signals_last_words(r->last_words);
-    dpi_claim_label(r->claim, label, sizeof label);
-    if (!dpi_claim_is_private(r->claim)) {
-        cli_note("%s", label);
-        snprintf(r->label, sizeof r->label, ",\"label\":\"%s\"", label);
-    }
+    if (r->texts.label[0])
+        cli_note("%s", r->texts.label);
     return write_texts(r);
 }
 
@@ -455,9 +321,7 @@ static int run_release(const args *a, run *r) {
         code = begin(r);
     if (code == CLI_OK)
         code = draw_texts(a, r);
-    if (output_close(&r->out, end_of(r, code, code == CLI_OK || r->released)) != CLI_OK &&
-        code == CLI_OK)
-        code = CLI_FAILED;
+    code = output_finish(&r->out, end_of(r, code, code == CLI_OK || r->released), code);
     if (r->shard_begun && end_shard(r, code) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;
     if (r->begun)
@@ -485,7 +349,7 @@ static void note_job(const args *a, const run *r, int code) {
 
 static int run_records(const args *a) {
     const bool first = ranks_own() == 0;
-    run r = {.jsonl = a->v[OPT_JSONL].i, .csv = csv_wanted(a->v[OPT_OUTPUT].s),
+    run r = {.form = text_form_of(a->v[OPT_JSONL].i, a->v[OPT_OUTPUT].s),
              .quiet = a->v[OPT_QUIET].i, .out = {.fd = -1}};
     if (!a->v[OPT_PLAIN].i && a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer run -h'");
@@ -496,7 +360,7 @@ static int run_records(const args *a) {
         r.job = a->v[OPT_JOB].s;
     if (a->v[OPT_MAX_HOURS].given && first) /* the last token and the files take time too */
         signals_stop_after(.99 * 3600 * a->v[OPT_MAX_HOURS].d);
-    int code = first ? check_outputs(a) : CLI_OK;
+    int code = first ? paths_check_command(a) : CLI_OK;
     r.quiet |= !first;
     if (code == CLI_OK && first)
         code = report_files_probe(a);
@@ -505,7 +369,7 @@ static int run_records(const args *a) {
     code = release_open(a, r.quiet, signals_cancel, &r.in);
     if (code == CLI_OK) {
         r.claim = dpi_release_claim(r.in.release);
-        r.jsonl |= r.in.shards != NULL;
+        r.form = r.in.shards ? TEXT_JSONL : r.form;
         code = first ? run_release(a, &r) : run_rank(a, &r);
     }
     note_job(a, &r, code);

@@ -11,8 +11,8 @@
 #include "tools/command/commands.h"
 #include "tools/options/ledger_options.h"
 #include "tools/shared/signature.h"
+#include "tools/shared/verdict.h"
 #include "tools/shared/words_report.h"
-#include "tools/terminal/verdict.h"
 
 /* More than any report has; the library says what is allowed. */
 enum { REPORT_BYTES_MAX = 1 << 22 };

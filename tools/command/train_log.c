@@ -39,8 +39,7 @@ static int begin_file(train_log *log, const char *path, int64_t step) {
         code = copy_lines(old, &o, step, &log->total_tokens);
     if (old)
         fclose(old);
-    const int closed = output_close(&o, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
-    return code == CLI_OK ? closed : code;
+    return output_finish(&o, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED, code);
 }
 
 int train_log_open(train_log *log, const char *checkpoint, int64_t step) {

@@ -4,11 +4,6 @@
 
 #include "tools/terminal/facts.h"
 
-static int fail(dpi_status status, const dpi_error *err) {
-    return status == DPI_STATUS_ARG ? cli_fail_option(CLI_USAGE, err)
-                                    : cli_fail_library(CLI_USAGE, err);
-}
-
 static void add_memory(facts *f, const dpi_finetune_plan *p) {
     const double mib = 1 << 20;
     facts_int(f, "memory_bytes", NULL, p->memory_bytes);
@@ -45,7 +40,7 @@ int tuning_plan_print(const args *a, const dpi_finetune_options *options) {
     dpi_finetune_plan_init(&plan);
     dpi_status status = dpi_finetune_plan_of(options, &plan, &err);
     if (status != DPI_STATUS_OK)
-        return fail(status, &err);
+        return cli_fail_status(status, &err);
     facts_init(&f);
     status = dpi_finetune_open(options, &finetune, &err);
     if (status == DPI_STATUS_OK)
@@ -61,7 +56,7 @@ int tuning_plan_print(const args *a, const dpi_finetune_options *options) {
     }
     int code = facts_print(&f, a->v[OPT_JSON].i, stdout);
     if (status != DPI_STATUS_OK) /* memory is told all the same */
-        code = fail(status, &err);
+        code = cli_fail_status(status, &err);
     facts_free(&f);
     dpi_finetune_free(finetune);
     return code;

@@ -37,6 +37,19 @@ int ledger_dataset(const args *a, dpi_ledger *ledger, char name[DPI_DATASET_NAME
     return CLI_OK;
 }
 
+int ledger_options_open(const args *a, bool read_only, dpi_ledger **ledger,
+                        char dataset[DPI_DATASET_NAME_MAX + 1]) {
+    dpi_ledger_options o;
+    dpi_error err;
+    if (!a->v[OPT_LEDGER].given)
+        return a->v[OPT_DATASET].given ? cli_fail(CLI_USAGE, "--dataset needs --ledger") : CLI_OK;
+    dpi_ledger_options_init(&o);
+    o.read_only = read_only;
+    const dpi_status status = dpi_ledger_open(a->v[OPT_LEDGER].s, &o, ledger, &err);
+    return status == DPI_STATUS_OK ? ledger_dataset(a, *ledger, dataset)
+                                   : ledger_fail(status, &err);
+}
+
 /* ---- Which smaller job would fit ------------------------------------------------------------- */
 
 /* Whether the run with another budget, rho or epsilon, fits into what is left. */

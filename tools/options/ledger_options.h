@@ -9,6 +9,11 @@
  */
 int ledger_dataset(const args *a, dpi_ledger *ledger, char name[DPI_DATASET_NAME_MAX + 1]);
 
+/* Opens that of --ledger, and finds its dataset. *ledger stays NULL without the option, which
+ * --dataset needs. CLI_OK, or an exit code with a message; the caller closes it in any case. */
+int ledger_options_open(const args *a, bool read_only, dpi_ledger **ledger,
+                        char dataset[DPI_DATASET_NAME_MAX + 1]);
+
 /* The exit code of an error of a ledger, with its message. */
 int ledger_fail(dpi_status status, const dpi_error *err);
 

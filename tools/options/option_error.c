@@ -1,9 +1,11 @@
-/* option_error.c - cli_fail_option of cli.h: errors of the library name options. */
+/* option_error.c - cli_fail_option and cli_fail_status of cli.h: errors of the library name
+ * options. */
 #include <stdio.h>
 #include <string.h>
 
 #include "dpinfer/registry.h"
 #include "tools/terminal/cli.h"
+#include "tools/terminal/signals.h"
 
 static const struct {
     const char *field, *option;
@@ -48,6 +50,16 @@ static int word_at(const char *text, const char *at) {
     const size_t n = strspn(at, "BMTabcdefghijklmnopqrstuvwxyz_");
     const bool is_whole = (at == text || strchr(" (", at[-1])) && strchr(" ,:;)", at[n]);
     return is_whole ? (int)n : 0; /* the end of the text counts as one of them */
+}
+
+int cli_fail_status(dpi_status status, const dpi_error *err) {
+    switch (status) {
+    case DPI_STATUS_ARG: return cli_fail_option(CLI_USAGE, err);
+    case DPI_STATUS_UNSUPPORTED: return cli_fail_library(CLI_USAGE, err);
+    case DPI_STATUS_BUDGET: return cli_fail_library(CLI_BUDGET, err);
+    case DPI_STATUS_CANCELLED: return signals_code();
+    default: return cli_fail_library(CLI_FAILED, err);
+    }
 }
 
 int cli_fail_option(int code, const dpi_error *err) {

@@ -339,11 +339,6 @@ static int place_words(const command *cmd, args *a) {
     return CLI_OK;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    const size_t n = strlen(text), n_end = strlen(end);
-    return n >= n_end && strcmp(text + n - n_end, end) == 0;
-}
-
 int options_parse(const command *cmd, int argc, char **argv, args *a, bool *done) {
     parser p = {.cmd = cmd, .argc = argc, .argv = argv, .at = 1, .a = a};
     option_table_make(&p.table);
@@ -366,7 +361,7 @@ int options_parse(const command *cmd, int argc, char **argv, args *a, bool *done
     const option_spec *o = &p.table.v[OPT_ISA];
     if (code == CLI_OK && (o->commands & cmd->bit) && !a->v[OPT_ISA].given && isa && isa[0])
         code = parse_value(o, isa, "DPI_ISA", &a->v[OPT_ISA]);
-    if (a->v[OPT_OUTPUT].s && ends_with(a->v[OPT_OUTPUT].s, ".jsonl")) /* the name says it */
+    if (a->v[OPT_OUTPUT].s && cli_ends_in(a->v[OPT_OUTPUT].s, ".jsonl")) /* the name says it */
         a->v[OPT_JSONL].i = 1;
     return code == CLI_OK ? place_words(cmd, a) : code;
 }

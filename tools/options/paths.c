@@ -215,6 +215,14 @@ static int check_input(const char *path) {
                   : CLI_OK;
 }
 
+int paths_check_command(const args *a) {
+    paths p = {0};
+    for (int i = 0; i < a->n_positional; i++)
+        paths_read(&p, a->positional[i]);
+    paths_options(&p, a);
+    return paths_check(&p, a->v[OPT_OVERWRITE].i);
+}
+
 int paths_check_streams(const args *a) {
     int code = check_input(a->model);
     for (int i = 0; i < a->n_positional && code == CLI_OK; i++)

@@ -36,6 +36,10 @@ void paths_options(paths *p, const args *a);
  * by folder and name); or it is a regular file that is there, and may not be replaced. */
 int paths_check(const paths *p, bool may_replace);
 
+/* paths_check of the options and of all arguments, which are inputs. --overwrite says whether a
+ * file may be replaced. */
+int paths_check_command(const args *a);
+
 /* CLI_OK, or CLI_USAGE with a message: standard output or standard error is a file that the command
  * line names as an input. For every command, those without outputs of their own too. */
 int paths_check_streams(const args *a);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "tools/remote/curl_load.h"
 #include "tools/remote/remote_answer.h"
@@ -42,12 +41,6 @@ struct remote {
     char *url, *authorization;
     request requests[REMOTE_MOST_IN_FLIGHT];
 };
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- Address and body ------------------------------------------------------------------------ */
 
@@ -267,13 +260,13 @@ static void finish_transfer(remote *r, request *q, CURLcode result) {
     if (!is_passing(q) || q->n_tried > r->o->n_retries || q->retry_after > RETRY_AFTER_MAX)
         return;
     const double wait = ldexp(r->o->retry_wait, q->n_tried < 20 ? q->n_tried - 1 : 20);
-    q->again = now() + fmax(fmin(wait, WAIT_MAX), (double)q->retry_after);
+    q->again = cli_now() + fmax(fmin(wait, WAIT_MAX), (double)q->retry_after);
     q->state = REQUEST_WAITS;
 }
 
 int remote_advance(remote *r) {
     int n_running, n_left;
-    const double at = now();
+    const double at = cli_now();
     for (int i = 0; i < r->o->n_in_flight; i++) {
         request *q = &r->requests[i];
         if (q->state != REQUEST_WAITS || q->again > at)

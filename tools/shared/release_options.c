@@ -219,21 +219,28 @@ int records_options(const args *a, dpi_records_options *options) {
     dpi_records_options_init(options);
     options->text_field = a->v[OPT_TEXT_FIELD].s;
     options->unit_field = a->v[OPT_UNIT_FIELD].given ? a->v[OPT_UNIT_FIELD].s : NULL;
+    options->label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
     options->public_fields = a->v[OPT_PUBLIC_FIELDS].i != 0;
     records_encoding(&a->v[OPT_ENCODING], options);
     return records_delimiter("--delimiter", a->v[OPT_DELIMITER].s, options);
+}
+
+int records_open(const char *path, const dpi_records_options *options, dpi_records **records) {
+    dpi_error err;
+    return dpi_records_open(path, options, records, &err) == DPI_STATUS_OK
+               ? CLI_OK
+               : cli_fail_option(CLI_RECORDS, &err);
 }
 
 static int open_records(const args *a, release_input *in, dpi_release_options *o) {
     const bool wanted = a->n_positional > 0 && (!a->v[OPT_PLAIN].i || o->reference >= 0);
     dpi_records_options options;
     dpi_error err;
-    const int code = records_options(a, &options);
+    int code = records_options(a, &options);
+    if (code == CLI_OK && wanted)
+        code = records_open(a->positional[0], &options, &in->records);
     if (code != CLI_OK)
         return code;
-    options.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
-    if (wanted && dpi_records_open(a->positional[0], &options, &in->records, &err) != DPI_STATUS_OK)
-        return cli_fail_option(CLI_RECORDS, &err);
     o->records = in->records;
     const int64_t n = in->records ? (int64_t)dpi_records_count(in->records) : 0;
     if (o->reference >= 0 && n > 0 && o->reference >= n) /* counted from 1 here */
@@ -269,19 +276,11 @@ static int check_scope(const release_input *in) {
 }
 
 static int open_ledger(const args *a, release_input *in, dpi_release_options *o) {
-    dpi_error err;
-    if (!a->v[OPT_LEDGER].given)
-        return a->v[OPT_DATASET].given ? cli_fail(CLI_USAGE, "--dataset needs --ledger") : CLI_OK;
-    dpi_ledger_options options;
-    dpi_ledger_options_init(&options);
-    options.read_only = a->command->bit == CMD_PLAN && !a->v[OPT_JOB].given;
-    const dpi_status status = dpi_ledger_open(a->v[OPT_LEDGER].s, &options, &in->ledger, &err);
-    if (status != DPI_STATUS_OK)
-        return ledger_fail(status, &err);
-    const int code = ledger_dataset(a, in->ledger, in->dataset);
+    const bool read_only = a->command->bit == CMD_PLAN && !a->v[OPT_JOB].given;
+    const int code = ledger_options_open(a, read_only, &in->ledger, in->dataset);
     o->ledger = in->ledger;
-    o->dataset = in->dataset;
-    return code == CLI_OK && ranks_count() > 1 ? check_scope(in) : code;
+    o->dataset = in->ledger ? in->dataset : NULL;
+    return code == CLI_OK && in->ledger && ranks_count() > 1 ? check_scope(in) : code;
 }
 
 /* What `resume` parses again: the words of this command, and where they are said. */

@@ -48,6 +48,8 @@ int read_budget(const args *a, dpi_sampler_options *options);
 int read_session_options(const args *a, dpi_session_options *options);
 /* How records are read. CLI_OK, or CLI_USAGE with a message. */
 int records_options(const args *a, dpi_records_options *options);
+/* Opens them. CLI_OK, or CLI_RECORDS with a message. */
+int records_open(const char *path, const dpi_records_options *options, dpi_records **records);
 /* The same for one of them, as --delimiter and --encoding have it; messages name `source`. */
 int records_delimiter(const char *source, const char *text, dpi_records_options *options);
 void records_encoding(const option_value *encoding, dpi_records_options *options);

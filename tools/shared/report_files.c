@@ -55,14 +55,9 @@ int report_files_open(const args *a, report_files **files) {
     return CLI_OK;
 }
 
-static bool ends_in(const char *name, const char *end) {
-    const size_t n = strlen(name), n_end = strlen(end);
-    return n >= n_end && strcmp(name + n - n_end, end) == 0;
-}
-
 static int32_t format_of(const output *file) {
-    const bool is_page = ends_in(file->name, ".html") || ends_in(file->name, ".htm");
-    return ends_in(file->name, ".md") ? DPI_REPORT_MARKDOWN
+    const bool is_page = cli_ends_in(file->name, ".html") || cli_ends_in(file->name, ".htm");
+    return cli_ends_in(file->name, ".md") ? DPI_REPORT_MARKDOWN
            : is_page                  ? DPI_REPORT_HTML
                                       : DPI_REPORT_JSON;
 }

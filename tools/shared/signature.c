@@ -112,8 +112,7 @@ int signature_write(const char *key, const char *path, bool replaces) {
     int code = output_open(&out, name, replaces);
     if (code == CLI_OK && sign(key, in, out.fd) != 0)
         code = cli_fail(CLI_FAILED, "%s is not signed", path);
-    if (output_close(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK)
-        code = CLI_FAILED;
+    code = output_finish(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED, code);
     close(in);
     free(name);
     return code;

@@ -32,7 +32,6 @@ static int count_models(const args *a, words_model model) {
 int words_options(const args *a, words_model model, words_input *in) {
     const char *name = a->command->name;
     const int n_models = count_models(a, model);
-    paths s = {0};
     in->a = a;
     read_perturb_options(a, &in->options);
     if (a->n_positional < n_models)
@@ -43,10 +42,7 @@ int words_options(const args *a, words_model model, words_input *in) {
                         a->positional[n_models + 1], name);
     in->path = n_models > 0 ? a->positional[0] : NULL;
     in->documents = a->n_positional > n_models ? a->positional[n_models] : NULL;
-    for (int i = 0; i < a->n_positional; i++)
-        paths_read(&s, a->positional[i]);
-    paths_options(&s, a);
-    const int code = paths_check(&s, a->v[OPT_OVERWRITE].i);
+    const int code = paths_check_command(a);
     return code == CLI_OK ? report_files_probe(a) : code;
 }
 
@@ -94,10 +90,10 @@ int words_each(words_input *in, words_use use, void *user) {
     if (!in->documents)
         return use_input(use, user);
     int code = records_options(in->a, &o);
+    if (code == CLI_OK)
+        code = records_open(in->documents, &o, &in->records);
     if (code != CLI_OK)
         return code;
-    if (dpi_records_open(in->documents, &o, &in->records, &err) != DPI_STATUS_OK)
-        return cli_fail_option(CLI_RECORDS, &err);
     const size_t n = dpi_records_count(in->records);
     for (size_t i = 0; i < n && code == CLI_OK && !signals_stop(); i++) {
         char *text;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tools/shared/report_files.h"
-#include "tools/terminal/verdict.h"
+#include "tools/shared/verdict.h"
 
 static const char FORMAT[] = "dpinfer perturbed words", GUARANTEE[] = "local differential privacy";
 enum { VERSION = 1 };

@@ -54,6 +54,5 @@ int write_model_end(model_output *m, dpi_status status, const dpi_error *err) {
     if (m->options.on_progress)
         fputc('\n', stderr);
     const int code = code_of(status, err);
-    const int closed = output_close(&m->file, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
-    return code != CLI_OK ? code : closed;
+    return output_finish(&m->file, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED, code);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/terminal/terminal.h"
@@ -122,6 +123,17 @@ int cli_read_text(const char *option, const char *path, size_t most, char **text
     }
     *text = data;
     return CLI_OK;
+}
+
+bool cli_ends_in(const char *text, const char *end) {
+    const size_t n = strlen(text), n_end = strlen(end);
+    return n >= n_end && strcmp(text + n - n_end, end) == 0;
+}
+
+double cli_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 size_t cli_trim_line_end(const char *text, size_t n_bytes) {

@@ -40,6 +40,9 @@ void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same, with options in the place of the fields and parameters of the library that the message
  * names. */
 int cli_fail_option(int code, const dpi_error *err);
+/* The same for what a job of the library has ended with: a wrong option is CLI_USAGE, a budget that
+ * does not allow it CLI_BUDGET, a signal its own code, without a message; else CLI_FAILED. */
+int cli_fail_status(dpi_status status, const dpi_error *err);
 
 /* Opens the regular file at `path` for reading; -1 on failure, with errno. A FIFO, which could wait
  * for ever, and a device, which need not end, are refused. */
@@ -55,6 +58,12 @@ int cli_read_code(int code);
  * which the caller frees with dpi_private_free. `option` names it in messages. CLI_OK, or an exit
  * code with a message. */
 int cli_read_text(const char *option, const char *path, size_t most, char **text, size_t *n_bytes);
+
+/* Whether the text ends so. */
+bool cli_ends_in(const char *text, const char *end);
+
+/* Seconds of a clock that only goes forward. */
+double cli_now(void);
 
 /* Length of the text without one line end (LF or CRLF) at its end: editors put it there. */
 size_t cli_trim_line_end(const char *text, size_t n_bytes);

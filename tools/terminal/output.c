@@ -469,3 +469,8 @@ int output_close(output *o, output_end end) {
     o->temporary = o->target = o->told = NULL;
     return o->failed ? CLI_FAILED : CLI_OK;
 }
+
+int output_finish(output *o, output_end end, int code) {
+    const int closed = output_close(o, end);
+    return code != CLI_OK ? code : closed;
+}

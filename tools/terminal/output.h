@@ -72,6 +72,10 @@ typedef enum output_end {
  * failed. */
 int output_close(output *o, output_end end);
 
+/* output_close, after which a command ends with `code`: that one, or CLI_FAILED where it was
+ * CLI_OK. */
+int output_finish(output *o, output_end end, int code);
+
 /* For handlers of signals that end the program, in the thread that writes: files that may appear
  * do, other temporary ones go. A file that is there already stays as it is: the temporary one is
  * left beside it, and stderr says where. Async-signal-safe. */

@@ -17,24 +17,18 @@ static bool is_dumb(void) {
 
 bool progress_is_terminal(void) { return isatty(STDERR_FILENO) && !is_dumb(); }
 
-progress_form progress_choose(const args *a, bool below) {
-    enum { LINE = 1, PLAIN, NONE }; /* the choices of the option, in their order */
-    const int64_t choice = a->v[OPT_PROGRESS].i;
+progress_form progress_choose(progress_wish wish, bool quiet, bool below) {
     const bool terminal = isatty(STDERR_FILENO);
-    if (choice == PLAIN)
+    if (wish == PROGRESS_WISH_PLAIN)
         return PROGRESS_PLAIN;
-    if (choice == NONE || (choice != LINE && (a->v[OPT_QUIET].i || !terminal)))
+    if (wish == PROGRESS_WISH_NONE || (wish != PROGRESS_WISH_LINE && (quiet || !terminal)))
         return PROGRESS_NONE;
     return !below ? PROGRESS_LINE : is_dumb() ? PROGRESS_NONE : PROGRESS_BELOW;
 }
 
 void progress_begin(progress *p, progress_form form) {
     *p = (progress){.form = form};
-    clock_gettime(CLOCK_MONOTONIC, &p->begin);
-}
-
-static double seconds_between(const struct timespec *a, const struct timespec *b) {
-    return (double)(b->tv_sec - a->tv_sec) + 1e-9 * (double)(b->tv_nsec - a->tv_nsec);
+    p->begin = cli_now();
 }
 
 /* ---- Words ----------------------------------------------------------------------------------- */
@@ -133,7 +127,7 @@ void progress_clear(progress *p) {
 
 static bool is_due(const progress *p, const dpi_release_event *e, double seconds) {
     const bool ends = e->type == DPI_EVENT_END;
-    if (p->last.tv_sec == 0 && p->last.tv_nsec == 0)
+    if (p->last == 0)
         return true;
     if (p->form == PROGRESS_PLAIN)
         return seconds >= (ends ? PLAIN_TEXT_SECONDS : PLAIN_SECONDS);
@@ -149,19 +143,16 @@ static void note_first_token(progress *p, const dpi_release_progress *r, double 
 }
 
 void progress_show(progress *p, const dpi_release *release, const dpi_release_event *event) {
-    struct timespec now;
     dpi_release_progress r;
     if (p->form == PROGRESS_NONE || event->type == DPI_EVENT_NONE)
         return;
     dpi_release_progress_init(&r);
     if (dpi_release_progress_get(release, &r, NULL) != DPI_STATUS_OK)
         return;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const double seconds = seconds_between(&p->begin, &now);
+    const double now = cli_now(), seconds = now - p->begin;
     note_first_token(p, &r, seconds);
     const bool last = event->type == DPI_EVENT_END && event->index + 1 == r.n_texts;
-    if (!(last && p->form == PROGRESS_PLAIN) &&
-        !is_due(p, event, seconds_between(&p->last, &now))) {
+    if (!(last && p->form == PROGRESS_PLAIN) && !is_due(p, event, now - p->last)) {
         if (p->form == PROGRESS_BELOW && !p->shown)
             put_line(p); /* the text was written over it */
         return;

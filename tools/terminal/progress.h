@@ -3,10 +3,8 @@
 #ifndef DPI_PROGRESS_H
 #define DPI_PROGRESS_H
 
-#include <time.h>
-
 #include "dpinfer/release.h"
-#include "tools/options/options.h"
+#include "tools/terminal/cli.h"
 
 typedef enum progress_form {
     PROGRESS_NONE,
@@ -22,7 +20,7 @@ typedef struct progress {
     bool shown;                     /* there is a line on the terminal */
     char line[PROGRESS_LINE_BYTES]; /* the last one */
     int column;                     /* of the text above it; -1: not known */
-    struct timespec begin, last;    /* of the run; the last line */
+    double begin, last;             /* of the run; of the last line, 0: none */
     double per_prompt;              /* seconds of one prompt, while nothing else was done */
     int64_t n_read;                 /* prompts that were read by then */
     double first_token;             /* seconds from the begin; 0: none yet */
@@ -31,8 +29,16 @@ typedef struct progress {
 /* stderr is a terminal on which a line can be written anew. */
 bool progress_is_terminal(void);
 
-/* What --progress and the streams say. `below`: the text goes to a terminal, as it is drawn. */
-progress_form progress_choose(const args *a, bool below);
+/* The choices of --progress, in their order. */
+typedef enum progress_wish {
+    PROGRESS_WISH_AUTO,
+    PROGRESS_WISH_LINE,
+    PROGRESS_WISH_PLAIN,
+    PROGRESS_WISH_NONE
+} progress_wish;
+
+/* What the wish and the streams say. `below`: the text goes to a terminal, as it is drawn. */
+progress_form progress_choose(progress_wish wish, bool quiet, bool below);
 
 void progress_begin(progress *p, progress_form form);
 /* After each event of the release. */

@@ -3,14 +3,14 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "dpinfer/memory.h"
 #include "tools/terminal/output.h"
 
 static volatile sig_atomic_t stop_signal;
-static const char *volatile words;
+static char *volatile words; /* of malloc */
 static double deadline; /* 0: none */
 
 /* ---- Handlers, which run in one thread ---------------------------------------------------------
@@ -125,7 +125,11 @@ void signals_begin(void) {
     set_handler(SIGBUS, on_bus, 0);
 }
 
-void signals_last_words(const char *last_words) { words = last_words; }
+void signals_last_words(char *last_words) {
+    char *before = words;
+    words = last_words;
+    free(before);
+}
 
 void *signals_json_malloc(size_t n_bytes) {
     void *block = dpi_private_malloc(n_bytes);
@@ -140,17 +144,12 @@ void fftw_assertion_failed(const char *condition, int line, const char *file) {
 }
 
 int signals_stop(void) { return stop_signal; }
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
-void signals_stop_after(double seconds) { deadline = now() + seconds; }
+void signals_stop_after(double seconds) { deadline = cli_now() + seconds; }
 
 int signals_code(void) { return stop_signal ? 128 + stop_signal : CLI_STOPPED; }
 
 int32_t signals_cancel(void *user) {
     (void)user;
-    return stop_signal != 0 || (deadline > 0 && now() >= deadline);
+    return stop_signal != 0 || (deadline > 0 && cli_now() >= deadline);
 }

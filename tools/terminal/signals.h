@@ -16,9 +16,9 @@ void signals_clean_up(void);
  * shorter, ends the program in the same way, with a message and CLI_FAILED. */
 void signals_begin(void);
 /* What is printed to stderr, after the reason, when the program cannot go on: after SIGBUS, or
- * without memory for jansson. The exit code is CLI_FAILED then. The string must stay until the
- * program ends. */
-void signals_last_words(const char *words);
+ * without memory for jansson. The exit code is CLI_FAILED then. `words` is a string of malloc,
+ * which is freed when others take its place; NULL: nothing is printed. */
+void signals_last_words(char *words);
 
 /* malloc of private memory for jansson, which goes on with what it did not get: it loses bytes of a
  * record or of a result. Without memory the program ends here. */

@@ -23,3 +23,9 @@ char *statement_shown(char *text, const char *more) {
 int statement_write(const char *shown) {
     return fprintf(stderr, "\n%s", shown) < 0 || fflush(stderr) != 0 ? CLI_FAILED : CLI_OK;
 }
+
+int statement_end(char *shown, int code) {
+    const int written = shown ? statement_write(shown) : CLI_FAILED;
+    free(shown);
+    return code != CLI_OK ? code : written;
+}

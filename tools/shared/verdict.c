@@ -1,5 +1,5 @@
 /* verdict.c - see verdict.h. */
-#include "tools/terminal/verdict.h"
+#include "tools/shared/verdict.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
