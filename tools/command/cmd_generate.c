@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dpinfer/drawing.h"
 #include "dpinfer/finetune.h"
-#include "dpinfer/generation.h"
 #include "dpinfer/memory.h"
 #include "tools/command/commands.h"
 #include "tools/options/grammar_options.h"
@@ -19,24 +19,6 @@
 #include "tools/shared/texts_report.h"
 #include "tools/terminal/output.h"
 #include "tools/terminal/signals.h"
-
-enum { SLOTS_MAX = 256, SLOTS = 32, PROMPTS_MAX = 64 };
-
-/* A text from its first token until it is written, which is in the order of their numbers. */
-typedef struct text {
-    char *bytes; /* [n] when it is over */
-    size_t n;
-    int32_t n_drawn;
-    bool over, ended;
-} text;
-
-/* Place for one text after the other. */
-typedef struct slot {
-    dpi_generation *generation; /* NULL: free */
-    dpi_sampler *sampler;
-    uint64_t bits; /* with --seed: of the text's random bits */
-    int32_t index;
-} slot;
 
 typedef struct generating {
     const args *a;
@@ -52,21 +34,16 @@ typedef struct generating {
     const char *attributes[DPI_LABEL_FIELDS_MAX]; /* names, in the task */
     int32_t n_attributes;
     int32_t *shares; /* [n_labels] texts of each; NULL: as many of each */
-    dpi_prompts **prompts; /* [n_labels], or one */
-    int32_t longest;       /* tokens of a prompt */
-    dpi_session *session;  /* sequences of the slots, then of the prompts */
-    int32_t n_kept, kept[PROMPTS_MAX]; /* which label's prompt each of these is; -1: none */
-    slot slots[SLOTS_MAX];
+    dpi_prompts **prompts; /* [n_prompts]: [n_labels], or one */
+    int32_t n_prompts;
+    dpi_drawing *drawing;
     dpi_sampler_options drawn; /* how */
-    int32_t n_slots, n_tokens;
-    text *texts; /* [n_texts] */
-    int32_t n_texts, n_begun, n_written;
+    int32_t n_texts;
     output out;
     text_sink sink;
-    bool jsonl;
 } generating;
 
-/* ---- What is written ------------------------------------------------------------------------- */
+/* ---- The adapter ----------------------------------------------------------------------------- */
 
 /* The lines of the task, copied. */
 static int split_labels(generating *g) {
@@ -171,32 +148,22 @@ static dpi_status prompt_options(const generating *g, int32_t i, dpi_prompt_opti
     return status;
 }
 
-static int make_prompt(generating *g, const dpi_prompt_options *common, int32_t i) {
+static int make_prompt(generating *g, const dpi_model_info *model,
+                       const dpi_prompt_options *common, int32_t i) {
     dpi_prompt_options o = *common;
-    dpi_prompts_info info;
-    dpi_model_info model;
     dpi_error err;
     char *made;
-    dpi_prompts_info_init(&info);
-    dpi_model_info_init(&model);
     dpi_status status = prompt_options(g, i, &o, &made, &err);
     if (status == DPI_STATUS_OK)
-        status = dpi_model_info_get(g->model, &model, &err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_prompts_create(g->model, &o, model.n_ctx_train - g->n_tokens, &g->prompts[i],
-                                    &err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_prompts_info_get(g->prompts[i], &info, &err);
-    if (info.n_public > g->longest)
-        g->longest = info.n_public;
+        status = dpi_prompts_create(g->model, &o, model->n_ctx_train - g->drawn.n_tokens,
+                                    &g->prompts[i], &err);
     free(made);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
 }
 
-static int make_prompts(generating *g) {
+static int make_prompts(generating *g, const dpi_model_info *model) {
     const option_value *v = g->a->v;
     const char *instruction = v[OPT_INSTRUCTION].given ? v[OPT_INSTRUCTION].s : g->task.instruction;
-    const int32_t n = g->labels ? g->n_labels : 1;
     dpi_prompt_options o;
     dpi_error err;
     dpi_prompt_options_init(&o);
@@ -209,99 +176,15 @@ static int make_prompts(generating *g) {
     if (placed != (g->labels != NULL) || (g->n_attributes > 0 && !instruction))
         return cli_fail(CLI_USAGE, "the instruction has %s {label}, and there are %s labels",
                         g->labels ? "no" : "a", g->labels ? "some" : "no");
-    g->prompts = calloc((size_t)n, sizeof *g->prompts);
+    g->n_prompts = g->labels ? g->n_labels : 1;
+    g->prompts = calloc((size_t)g->n_prompts, sizeof *g->prompts);
     int code = g->prompts ? CLI_OK : cli_no_memory("the texts");
-    for (int32_t i = 0; i < n && code == CLI_OK; i++)
-        code = make_prompt(g, &o, i);
+    for (int32_t i = 0; i < g->n_prompts && code == CLI_OK; i++)
+        code = make_prompt(g, model, &o, i);
     return code;
 }
 
-/* Prompts are read when the first text of their label begins, and texts go on from copies of their
- * caches; a prompt makes place for another one where there are many. */
-static int open_session(generating *g) {
-    const int32_t n = g->labels ? g->n_labels : 1;
-    dpi_session_options o;
-    dpi_error err;
-    g->n_kept = n < PROMPTS_MAX ? n : PROMPTS_MAX;
-    for (int32_t i = 0; i < g->n_kept; i++)
-        g->kept[i] = -1;
-    dpi_session_options_init(&o);
-    o.n_seq = g->n_slots + g->n_kept;
-    o.n_ctx = g->longest + g->n_tokens;
-    o.n_threads = (int32_t)g->a->v[OPT_THREADS].i;
-    o.isa = (int32_t)g->a->v[OPT_ISA].i;
-    o.cancel = signals_cancel;
-    const dpi_status status = dpi_session_create(g->model, &o, &g->session, &err);
-    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
-}
-
-/* The sequence that has the prompt of a label. */
-static dpi_status prompt_sequence(generating *g, int32_t label, const dpi_prompts_info *info,
-                                  int32_t *seq, dpi_error *err) {
-    const int32_t place = label % g->n_kept;
-    *seq = g->n_slots + place;
-    if (g->kept[place] == label)
-        return DPI_STATUS_OK;
-    g->kept[place] = -1;
-    dpi_session_reset(g->session, *seq);
-    const dpi_status status = dpi_session_prefill(g->session, *seq,
-                                                  dpi_prompts_public(g->prompts[label]),
-                                                  (size_t)info->n_public, NULL, err);
-    if (status == DPI_STATUS_OK)
-        g->kept[place] = label;
-    return status;
-}
-
 /* ---- Texts ----------------------------------------------------------------------------------- */
-
-/* By the shares, else as many of each. */
-static int32_t label_of(const generating *g, int32_t index) {
-    int32_t label = 0;
-    if (!g->shares)
-        return g->labels ? index % g->n_labels : 0;
-    for (; label + 1 < g->n_labels && index >= g->shares[label]; label++)
-        index -= g->shares[label];
-    return label;
-}
-
-static int begin_text(generating *g, slot *s, int32_t seq) {
-    const int32_t label = label_of(g, g->n_begun);
-    int32_t prompt_seq = 0;
-    dpi_generation_options o;
-    dpi_prompts_info info;
-    dpi_error err;
-    dpi_generation_options_init(&o);
-    dpi_prompts_info_init(&info);
-    dpi_status status = dpi_prompts_info_get(g->prompts[label], &info, &err);
-    s->index = g->n_begun++;
-    s->bits = (uint64_t)g->a->v[OPT_DRAW_SEED].i * 0x9e3779b97f4a7c15u + (uint64_t)s->index;
-    o.session = g->session, o.sampler = s->sampler, o.first_seq = seq;
-    o.text = DPI_TEXT_WHOLE;
-    o.public_tokens = dpi_prompts_public(g->prompts[label]);
-    o.n_public = (size_t)info.n_public;
-    o.prompt_seqs = &prompt_seq;
-    o.mask = g->mask;
-    if (status == DPI_STATUS_OK)
-        status = prompt_sequence(g, label, &info, &prompt_seq, &err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_generation_create(&o, &s->generation, &err);
-    /* The prompt is there, so that the first advance forks it: prompt_seq has to live no longer. */
-    dpi_generation_event event;
-    if (status == DPI_STATUS_OK)
-        status = dpi_generation_advance(&s->generation, 1, &event, &err);
-    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
-}
-
-static int keep_text(text *t, const dpi_generation_event *e) {
-    t->bytes = malloc(e->n_bytes + 1);
-    if (!t->bytes)
-        return cli_no_memory("the texts");
-    memcpy(t->bytes, e->text, e->n_bytes);
-    t->n = e->n_bytes;
-    t->n_drawn = e->n_drawn;
-    t->over = true, t->ended = e->end == DPI_END_EOG;
-    return CLI_OK;
-}
 
 /* {"NAME": value} of a label; NULL: out of memory. */
 static char *attributes_of(const generating *g, const char *label) {
@@ -318,94 +201,48 @@ static char *attributes_of(const generating *g, const char *label) {
     return json;
 }
 
-static int write_text(generating *g, const text *t, int32_t index) {
-    const char *label = g->labels ? g->labels[label_of(g, index)] : NULL;
+static int write_text(generating *g, const dpi_drawn_text *t) {
+    const char *label = g->labels ? g->labels[t->prompt] : NULL;
     char *attributes = label && g->n_attributes > 0 ? attributes_of(g, label) : NULL;
     if (label && g->n_attributes > 0 && !attributes)
         return cli_no_memory("the texts");
-    const text_head head = {index, label, label ? strlen(label) : 0, attributes};
-    const int code = text_sink_put(&g->sink, &head, t->bytes, t->n, t->n_drawn, t->ended);
+    const text_head head = {t->index, label, label ? strlen(label) : 0, attributes};
+    const int code = text_sink_put(&g->sink, &head, t->data, t->n_bytes, t->n_drawn, t->ended);
     dpi_private_free(attributes);
     return code;
 }
 
-/* Those whose turn it is. */
-static int write_texts(generating *g) {
+static int draw_texts(generating *g) {
     int code = CLI_OK;
-    while (code == CLI_OK && g->n_written < g->n_begun && g->texts[g->n_written].over) {
-        text *t = &g->texts[g->n_written];
-        code = write_text(g, t, g->n_written++);
-        free(t->bytes);
-        t->bytes = NULL;
+    while (code == CLI_OK) {
+        dpi_drawn_text text;
+        dpi_error err;
+        const dpi_status status = dpi_drawing_next(g->drawing, &text, &err);
+        if (status != DPI_STATUS_OK)
+            return cli_fail_status(status, &err);
+        if (text.index < 0)
+            return CLI_OK;
+        code = write_text(g, &text);
     }
     return code;
 }
 
-/* One token of each text that is open. */
-static int advance(generating *g, bool *open) {
-    dpi_generation *live[SLOTS_MAX];
-    dpi_generation_event events[SLOTS_MAX];
-    dpi_error err;
-    int code = CLI_OK;
-    *open = false;
-    for (int32_t i = 0; i < g->n_slots && code == CLI_OK; i++) {
-        slot *s = &g->slots[i];
-        if (!s->generation && g->n_begun < g->n_texts && !signals_stop())
-            code = begin_text(g, s, i);
-        live[i] = s->generation;
-        *open |= s->generation != NULL;
-    }
-    if (code != CLI_OK || !*open)
-        return code;
-    const dpi_status status = dpi_generation_advance(live, g->n_slots, events, &err);
-    for (int32_t i = 0; i < g->n_slots && code == CLI_OK; i++) {
-        slot *s = &g->slots[i];
-        if (events[i].type != DPI_EVENT_END)
-            continue;
-        code = keep_text(&g->texts[s->index], &events[i]);
-        dpi_generation_free(s->generation);
-        s->generation = NULL;
-    }
-    return status == DPI_STATUS_OK ? code : cli_fail_status(status, &err);
-}
-
-static int draw_texts(generating *g) {
-    bool open = true;
-    int code = CLI_OK;
-    while (code == CLI_OK && open) {
-        code = advance(g, &open);
-        if (code == CLI_OK)
-            code = write_texts(g);
-    }
-    return code == CLI_OK && signals_stop() && g->n_written < g->n_texts ? signals_code() : code;
-}
-
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static int make_samplers(generating *g, const dpi_model_info *info) {
-    dpi_sampler_options o;
+/* As the model's file recommends, unless the command line says otherwise. */
+static int read_draw(generating *g, const dpi_model_info *info) {
+    dpi_sampler_options *o = &g->drawn;
     dpi_error err;
-    dpi_sampler_options_init(&o);
-    dpi_status status = dpi_method_defaults(DPI_METHOD_PLAIN, &o, &err);
+    dpi_sampler_options_init(o);
+    const dpi_status status = dpi_method_defaults(DPI_METHOD_PLAIN, o, &err);
     if (status != DPI_STATUS_OK)
         return cli_fail_status(status, &err);
     if (info->sampling_top_k > 0)
-        o.top_k = info->sampling_top_k;
-    if (info->sampling_temp > 0)
-        o.tau = info->sampling_temp;
-    o.n_vocab = info->n_vocab;
-    o.n_tokens = dpi_tokens_default(info->n_ctx_train);
-    int code = options_parameters(g->a, &o);
-    if (code == CLI_OK && info->sampling_temp > 0 && !g->a->v[OPT_TEMP].given)
-        o.tau = info->sampling_temp;
-    g->n_tokens = o.n_tokens;
-    g->drawn = o;
-    for (int32_t i = 0; i < g->n_slots && code == CLI_OK; i++) {
-        if (g->a->v[OPT_DRAW_SEED].given)
-            o.random = dpi_random_insecure, o.random_user = &g->slots[i].bits;
-        status = dpi_sampler_create(&o, &g->slots[i].sampler, &err);
-        code = status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
-    }
+        o->top_k = info->sampling_top_k;
+    o->n_tokens = dpi_tokens_default(info->n_ctx_train);
+    const int code = options_parameters(g->a, o);
+    if (info->sampling_temp > 0 && !g->a->v[OPT_TEMP].given)
+        o->tau = info->sampling_temp;
     return code;
 }
 
@@ -416,7 +253,7 @@ static int make_mask(generating *g) {
         return code;
     dpi_status status = dpi_mask_create(g->grammar, g->model, &g->mask, &err);
     if (status == DPI_STATUS_OK)
-        status = dpi_mask_check_length(g->mask, g->n_tokens, &err);
+        status = dpi_mask_check_length(g->mask, g->drawn.n_tokens, &err);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_option(CLI_USAGE, &err);
 }
 
@@ -443,14 +280,27 @@ static int count_texts(generating *g) {
     if (n < 1 || n > INT32_MAX / 2)
         return cli_fail(CLI_USAGE, "texts: found %" PRId64 ", allowed 1..%d", n, INT32_MAX / 2);
     g->n_texts = (int32_t)n;
-    if (!share_texts(g))
-        return cli_no_memory("the texts");
-    g->texts = calloc((size_t)n, sizeof *g->texts);
-    const int64_t most = v[OPT_PARALLEL].given ? v[OPT_PARALLEL].i : SLOTS;
-    g->n_slots = (int32_t)(most < n ? most : n);
-    if (g->n_slots > SLOTS_MAX)
-        g->n_slots = SLOTS_MAX;
-    return g->texts ? CLI_OK : cli_no_memory("the texts");
+    return share_texts(g) ? CLI_OK : cli_no_memory("the texts");
+}
+
+static int open_drawing(generating *g) {
+    const option_value *v = g->a->v;
+    dpi_drawing_options o;
+    dpi_error err;
+    dpi_drawing_options_init(&o);
+    o.model = g->model, o.mask = g->mask;
+    o.prompts = g->prompts, o.n_prompts = g->n_prompts, o.shares = g->shares;
+    o.n_texts = g->n_texts, o.method = g->drawn;
+    if (v[OPT_PARALLEL].given)
+        o.n_parallel = (int32_t)(v[OPT_PARALLEL].i < DPI_DRAWING_PARALLEL_MAX
+                                     ? v[OPT_PARALLEL].i
+                                     : DPI_DRAWING_PARALLEL_MAX);
+    o.session.n_threads = (int32_t)v[OPT_THREADS].i;
+    o.session.isa = (int32_t)v[OPT_ISA].i;
+    o.session.cancel = signals_cancel;
+    o.seeded = v[OPT_DRAW_SEED].given, o.seed = (uint64_t)v[OPT_DRAW_SEED].i;
+    const dpi_status status = dpi_drawing_open(&o, &g->drawing, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
 }
 
 static int open_all(generating *g) {
@@ -469,16 +319,16 @@ static int open_all(generating *g) {
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &g->model, &info);
     if (code == CLI_OK)
-        code = make_samplers(g, &info); /* which settles how many tokens a text has */
+        code = read_draw(g, &info); /* which settles how many tokens a text has */
     if (code == CLI_OK)
         code = make_mask(g);
     if (code == CLI_OK)
-        code = make_prompts(g);
+        code = make_prompts(g, &info);
     if (code == CLI_OK)
-        code = open_session(g);
+        code = open_drawing(g);
     if (code == CLI_OK)
         code = output_open(&g->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i);
-    text_sink_open(&g->sink, &g->out, g->jsonl ? TEXT_JSONL : TEXT_LINES, NULL);
+    text_sink_open(&g->sink, &g->out, a->v[OPT_JSONL].i ? TEXT_JSONL : TEXT_LINES, NULL);
     g->sink.screen = strcmp(a->v[OPT_OUTPUT].s, "-") == 0 && isatty(STDOUT_FILENO);
     g->sink.is_private = g->intact && dpi_finetune_is_private(&g->claim);
     return code;
@@ -490,52 +340,41 @@ static int write_reports(const generating *g) {
     struct stat st;
     const bool is_file = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
     const dpi_finetune_texts texts = {.adapter = lora ? lora : g->a->model,
-                                      .output = is_file ? path : NULL, .n_texts = g->n_written,
+                                      .output = is_file ? path : NULL, .n_texts = g->sink.n_texts,
                                       .temp = g->drawn.tau, .top_p = g->drawn.top_p,
-                                      .min_p = g->drawn.min_p, .jsonl = g->jsonl,
+                                      .min_p = g->drawn.min_p, .jsonl = g->sink.form == TEXT_JSONL,
                                       .n_bytes = g->sink.n_bytes};
     return texts_report_write(g->a, &g->claim, &texts);
 }
 
 static void close_all(generating *g) {
-    for (int32_t i = 0; i < g->n_slots; i++) {
-        dpi_generation_free(g->slots[i].generation);
-        dpi_sampler_free(g->slots[i].sampler);
-    }
-    for (int32_t i = 0; g->prompts && i < (g->labels ? g->n_labels : 1); i++)
+    dpi_drawing_free(g->drawing);
+    for (int32_t i = 0; i < g->n_prompts && g->prompts; i++)
         dpi_prompts_free(g->prompts[i]);
-    for (int32_t i = 0; g->texts && i < g->n_texts; i++)
-        free(g->texts[i].bytes);
-    free(g->prompts), free(g->texts), free(g->shares);
+    free(g->prompts), free(g->shares);
     dpi_mask_free(g->mask);
     dpi_grammar_free(g->grammar);
     free_labels(g);
     label_options_free(&g->own);
     dpi_finetune_task_free(&g->task);
-    dpi_session_free(g->session);
     dpi_model_close(g->model);
 }
 
 static int generate_main(const args *a) {
-    generating *g = calloc(1, sizeof *g);
-    if (!g)
-        return cli_no_memory("the texts");
-    g->a = a, g->out.fd = -1;
-    g->jsonl = a->v[OPT_JSONL].i != 0;
+    generating g = {.a = a, .out = {.fd = -1}};
     signals_clean_up(); /* until there is something to finish */
-    int code = open_all(g);
+    int code = open_all(&g);
     const bool opened = code == CLI_OK;
     if (opened) {
         signals_catch();
-        code = draw_texts(g);
+        code = draw_texts(&g);
     }
-    code = output_finish(&g->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL, code);
+    code = output_finish(&g.out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL, code);
     if (code == CLI_OK)
-        code = write_reports(g);
+        code = write_reports(&g);
     if (opened)
-        code = texts_report_statement(g->claimed ? &g->claim : NULL, g->n_written, code);
-    close_all(g);
-    free(g);
+        code = texts_report_statement(g.claimed ? &g.claim : NULL, g.sink.n_texts, code);
+    close_all(&g);
     return code;
 }
 
