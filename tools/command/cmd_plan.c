@@ -107,29 +107,17 @@ static void add_hearing(facts *f, const dpi_claim *claim) {
 
 /* What a pace buys: C for the same charge, and the charge for the same C. */
 static void add_gain(facts *f, const dpi_claim *claim) {
-    const dpi_sampler_plan *paced = &claim->plan;
-    dpi_sampler_options m = claim->method;
-    dpi_sampler_plan plan;
-    double epsilon;
-    const bool same_steps = m.accountant == DPI_ACCOUNTANT_ZCDP && m.subsample == 0 &&
-                            (m.pace == DPI_PACE_TOP || m.pace == DPI_PACE_CHANGE);
-    if (!dpi_method_parameter_find(m.method, "pace_tokens") || m.pace == DPI_PACE_NONE)
-        return; /* its private tokens are not those of a pace alone */
-    m.pace = DPI_PACE_NONE; /* and all that goes with one */
-    m.pace_theta = m.pace_share = m.free_tau = 0;
-    m.pace_tokens = m.free_top_k = 0;
-    dpi_sampler_plan_init(&plan);
-    if (dpi_sampler_plan_make(&m, &plan, NULL) != DPI_STATUS_OK)
-        return; /* without a pace nothing fits the budget */
-    facts_real(f, "clip_without_pace", NULL, plan.clip);
-    facts_line(f, "what the pace buys", "C %.3g; without it %.3g for the same charge", paced->clip,
-               plan.clip);
-    if (!same_steps || paced->epsilon <= 0 ||
-        dpi_zcdp_epsilon(m.n_tokens * paced->rho_token, paced->delta, &epsilon, NULL) !=
-            DPI_STATUS_OK)
+    double clip, epsilon;
+    if (!dpi_pace_gain(&claim->method, &claim->plan, &clip, &epsilon))
+        return;
+    facts_real(f, "clip_without_pace", NULL, clip);
+    facts_line(f, "what the pace buys", "C %.3g; without it %.3g for the same charge",
+               claim->plan.clip, clip);
+    if (epsilon <= 0)
         return;
     facts_real(f, "epsilon_without_pace", NULL, epsilon);
-    facts_line(f, "", "epsilon %.3g; without it %.3g for the same C", paced->epsilon, epsilon);
+    facts_line(f, "", "epsilon %.3g; without it %.3g for the same C", claim->plan.epsilon,
+               epsilon);
 }
 
 static int show_plan(const args *a, const release_input *in) {
