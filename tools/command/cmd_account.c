@@ -3,7 +3,6 @@
 
 #include "tools/command/account_training.h"
 #include "tools/command/commands.h"
-#include "tools/shared/release_options.h"
 #include "tools/terminal/facts.h"
 
 static int check(const args *a) {

@@ -6,7 +6,7 @@
 
 #include "tools/command/bench_run.h"
 #include "tools/command/commands.h"
-#include "tools/shared/release_options.h"
+#include "tools/options/release_options.h"
 #include "tools/terminal/table.h"
 
 enum { MAX_LIST = 16, DEFAULT_TOP_K = 100 };

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/shared/release_options.h"
+#include "tools/shared/release_input.h"
 #include "tools/terminal/screen.h"
 
 /* What the demo shows: shipped in the source tree and installed under share/dpinfer. */

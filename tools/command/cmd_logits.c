@@ -5,7 +5,7 @@
 
 #include "tools/command/commands.h"
 #include "tools/options/paths.h"
-#include "tools/shared/release_options.h"
+#include "tools/options/release_options.h"
 #include "tools/terminal/output.h"
 #include "tools/terminal/signals.h"
 

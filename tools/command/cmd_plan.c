@@ -5,8 +5,9 @@
 #include "dpinfer/suggest.h"
 #include "tools/command/commands.h"
 #include "tools/options/ledger_options.h"
+#include "tools/options/release_options.h"
 #include "tools/options/shard_options.h"
-#include "tools/shared/release_options.h"
+#include "tools/shared/release_input.h"
 #include "tools/terminal/facts.h"
 #include "tools/terminal/table.h"
 

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dpinfer/release.h"
 #include "tools/command/commands.h"
 #include "tools/command/records_look.h"
-#include "tools/shared/release_options.h"
+#include "tools/options/records_options.h"
 #include "tools/terminal/facts.h"
 #include "tools/terminal/terminal.h"
 

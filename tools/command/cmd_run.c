@@ -13,7 +13,7 @@
 #include "tools/options/paths.h"
 #include "tools/options/shard_options.h"
 #include "tools/ranks/ranks.h"
-#include "tools/shared/release_options.h"
+#include "tools/shared/release_input.h"
 #include "tools/shared/report_files.h"
 #include "tools/shared/signature.h"
 #include "tools/shared/text_sink.h"

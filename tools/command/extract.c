@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "tools/shared/release_options.h"
+#include "tools/options/release_options.h"
 
 enum { PROMPT_BYTES_MAX = 1 << 20 };
 

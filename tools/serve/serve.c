@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "serve/server.h"
+#include "tools/options/release_options.h"
 #include "tools/serve/serve_config.h"
 #include "tools/serve/serve_main.h"
-#include "tools/shared/release_options.h"
 #include "tools/terminal/signals.h"
 
 enum { TOKENS_BYTES_MAX = 1 << 20 };

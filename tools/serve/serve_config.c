@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "dpinfer/memory.h"
-#include "tools/shared/release_options.h"
+#include "tools/options/records_options.h"
 
 enum { CONFIG_BYTES_MAX = 1 << 20, VALUE_BYTES = 64 };
 

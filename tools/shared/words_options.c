@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tools/options/paths.h"
-#include "tools/shared/release_options.h"
+#include "tools/options/records_options.h"
 #include "tools/shared/report_files.h"
 #include "tools/terminal/signals.h"
 
