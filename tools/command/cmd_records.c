@@ -93,9 +93,9 @@ static int add_all_advice(look *k) {
                                         "utf16", "utf16le", "utf16be"};
     int32_t encoding;
     char text[128];
-    const int code = look_encoding(k->path, &k->options, &encoding);
-    if (code != CLI_OK)
-        return code;
+    dpi_error err;
+    if (dpi_records_guess_encoding(k->path, &k->options, &encoding, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_RECORDS, &err);
     json_t *list = json_array();
     if (encoding != k->options.encoding) {
         snprintf(text, sizeof text, "--encoding %s reads them better than %s", names[encoding],
@@ -326,7 +326,7 @@ static int open_records(look *k) {
         return code;
     if (dpi_records_open(k->path, &k->options, &k->records, &err) == DPI_STATUS_OK)
         return CLI_OK;
-    const char delimiter = look_delimiter(k->path, &k->options);
+    const char delimiter = dpi_records_guess_delimiter(k->path, &k->options);
     if (delimiter)
         cli_note("advice: with --delimiter '%s' it has these columns",
                  delimiter == '\t' ? "tab" : (char[2]){delimiter, '\0'});

@@ -1,5 +1,5 @@
 /* records_look.h - what stands in files of records, for their owner: why records are null, lengths,
- * copies, and what the encoding and the delimiter probably are. All of it is PRIVATE. */
+ * copies. All of it is PRIVATE. */
 #ifndef DPI_RECORDS_LOOK_H
 #define DPI_RECORDS_LOOK_H
 
@@ -27,12 +27,5 @@ void look_free(records_look *l);
 
 /* Whether records sorted[k] and sorted[k - 1] have the same text. */
 bool look_is_copy(const records_look *l, size_t k);
-
-/* The encoding with which most can be read: that of the options unless another one is better.
- * CLI_OK or an exit code with a message. */
-int look_encoding(const char *path, const dpi_records_options *options, int32_t *encoding);
-/* The delimiter with which a .csv has its columns, if it has not with that of the options; 0: none.
- */
-char look_delimiter(const char *path, const dpi_records_options *options);
 
 #endif
