@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dpinfer/extract.h"
 #include "tools/command/commands.h"
-#include "tools/command/extract.h"
+#include "tools/options/release_options.h"
 #include "tools/remote/remote.h"
 #include "tools/remote/remote_options.h"
 #include "tools/shared/words_report.h"
@@ -27,7 +28,8 @@ typedef struct infer {
     dpi_perturber *perturber;
     remote_options options;
     remote *remote;
-    extract extract;
+    dpi_extract *extract;
+    int going; /* how requests have gone on between tokens */
     output out;
     char *remote_prompt, *local_prompt;
     slot slots[REMOTE_MOST_IN_FLIGHT]; /* a ring, in the order of documents */
@@ -46,6 +48,40 @@ static int read_remote(infer *f) {
     return code;
 }
 
+enum { PROMPT_BYTES_MAX = 1 << 20 };
+
+static bool is_there_once(const char *text, const char *name) {
+    const char *first = strstr(text, name);
+    return first && !strstr(first + 1, name);
+}
+
+/* The text of a file that is a prompt and has each of `names` (between commas) once, or `own`
+ * without a file; *text, which the caller frees with dpi_private_free. */
+static int read_prompt(const args *a, option_id file, const char *own, const char *names,
+                       char **text) {
+    char name[32];
+    size_t n_bytes;
+    dpi_error err;
+    if (!a->v[file].given)
+        return dpi_extract_fill(own, NULL, NULL, text, &err) == DPI_STATUS_OK
+                   ? CLI_OK
+                   : cli_fail_library(CLI_FAILED, &err);
+    const int code =
+        cli_read_text(option_name(file), a->v[file].s, PROMPT_BYTES_MAX, text, &n_bytes);
+    if (code != CLI_OK)
+        return code;
+    (*text)[cli_trim_line_end(*text, n_bytes)] = '\0';
+    for (const char *p = names; *p; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ',')) {
+        const size_t n = strcspn(p, ",");
+        memcpy(name, p, n);
+        name[n] = '\0';
+        if (!is_there_once(*text, name))
+            return cli_fail(CLI_USAGE, "--%s: the text must have %s, once", option_name(file),
+                            name);
+    }
+    return CLI_OK;
+}
+
 static int read_options(infer *f) {
     const args *a = f->a;
     if (a->v[OPT_DRY_RUN].i && a->n_reports > 0)
@@ -55,11 +91,11 @@ static int read_options(infer *f) {
     if (code == CLI_OK)
         code = read_remote(f);
     if (code == CLI_OK)
-        code = extract_prompt_read(a, OPT_REMOTE_PROMPT, extract_prompt_remote, "{document}",
-                                   &f->remote_prompt);
+        code = read_prompt(a, OPT_REMOTE_PROMPT, dpi_extract_prompt_remote(), "{document}",
+                           &f->remote_prompt);
     if (code == CLI_OK)
-        code = extract_prompt_read(a, OPT_EXTRACT_PROMPT, extract_prompt_local,
-                                   "{document},{generation}", &f->local_prompt);
+        code = read_prompt(a, OPT_EXTRACT_PROMPT, dpi_extract_prompt_local(),
+                           "{document},{generation}", &f->local_prompt);
     return code == CLI_OK ? output_probe(a->v[OPT_OUTPUT].s) : code;
 }
 
@@ -92,15 +128,21 @@ static int write_text(infer *f, const slot *s, const char *generation, const cha
 /* ---- One document ---------------------------------------------------------------------------- */
 
 /* Between tokens of the local model: requests go on. */
-static int keep_going(void *user) {
+static int32_t keep_going(void *user) {
     infer *f = user;
-    return signals_stop() ? signals_code() : remote_advance(f->remote);
+    f->going = signals_stop() ? signals_code() : remote_advance(f->remote);
+    return f->going != CLI_OK;
 }
 
 static int extract_one(infer *f, const slot *s, const char *generation) {
-    char *text = NULL, *prompt = extract_fill(f->local_prompt, s->document, generation);
-    int code = prompt ? extract_write(&f->extract, prompt, keep_going, f, &text)
-                      : cli_no_memory("a document");
+    char *text = NULL, *prompt = NULL;
+    dpi_error err;
+    dpi_status status = dpi_extract_fill(f->local_prompt, s->document, generation, &prompt, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_extract_write(f->extract, prompt, keep_going, f, &text, &err);
+    int code = status == DPI_STATUS_OK    ? CLI_OK
+               : f->going != CLI_OK       ? f->going
+                                          : cli_fail_library(CLI_FAILED, &err);
     if (code == CLI_OK && !text)
         cli_note("note: a document with its continuation does not fit the context: its text is "
                  "null");
@@ -135,10 +177,11 @@ static int finish_first(infer *f) {
 
 /* The prompt that leaves, and nothing else does. */
 static int send_one(infer *f, slot *s) {
-    char *prompt = extract_fill(f->remote_prompt, s->perturbed, NULL);
+    char *prompt;
     int code = CLI_OK;
-    if (!prompt)
-        return cli_no_memory("a document");
+    dpi_error err;
+    if (dpi_extract_fill(f->remote_prompt, s->perturbed, NULL, &prompt, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
     if (f->a->v[OPT_DRY_RUN].i) {
         char *body = remote_body(&f->options, prompt);
         code = write_line(f, body);
@@ -154,11 +197,9 @@ static int perturb_one(infer *f, slot *s, const char *text, size_t n_bytes) {
     const dpi_perturbed_word *words;
     size_t n;
     dpi_error err;
-    const int most = (int)f->a->v[OPT_DOCUMENT_TOKENS].i;
-    const int code = extract_cut(f->in.model, text, n_bytes, most, &s->document);
-    if (code != CLI_OK)
-        return code;
-    if (dpi_perturb(f->perturber, s->document, strlen(s->document), &words, &n, &err) !=
+    const int32_t most = (int32_t)f->a->v[OPT_DOCUMENT_TOKENS].i;
+    if (dpi_extract_cut(f->in.model, text, n_bytes, most, &s->document, &err) != DPI_STATUS_OK ||
+        dpi_perturb(f->perturber, s->document, strlen(s->document), &words, &n, &err) !=
         DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     const char *perturbed = dpi_perturbed_text(f->perturber);
@@ -195,6 +236,22 @@ static int add_document(void *user, int64_t index, const char *text, size_t n_by
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
+static int open_extract(infer *f) {
+    const args *a = f->a;
+    dpi_extract_options o;
+    dpi_error err;
+    dpi_extract_options_init(&o);
+    o.model = f->in.model;
+    o.n_tokens = (int32_t)a->v[OPT_INFER_TOKENS].i;
+    o.tau = a->v[OPT_INFER_TEMP].given ? a->v[OPT_INFER_TEMP].d : 0;
+    const int code = read_session_options(a, &o.session);
+    o.session.n_ctx = (int32_t)a->v[OPT_CTX_SIZE].i;
+    if (code != CLI_OK)
+        return code;
+    const dpi_status status = dpi_extract_open(&o, &f->extract, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
+}
+
 static int open_all(infer *f) {
     dpi_error err;
     int code = words_open(&f->in);
@@ -204,7 +261,7 @@ static int open_all(infer *f) {
     if (code == CLI_OK) /* now: once words have left nothing may keep a report from being written */
         code = words_report_certify(&f->in, f->perturber, &f->certificate);
     if (code == CLI_OK && !f->a->v[OPT_DRY_RUN].i)
-        code = extract_open(f->a, f->in.model, &f->extract);
+        code = open_extract(f);
     if (code == CLI_OK && !f->a->v[OPT_DRY_RUN].i)
         code = remote_open(&f->options, &f->remote);
     if (code == CLI_OK)
@@ -243,7 +300,7 @@ static void close_all(infer *f) {
     for (int i = 0; i < REMOTE_MOST_IN_FLIGHT; i++)
         free_slot(&f->slots[i]);
     remote_close(f->remote);
-    extract_close(&f->extract);
+    dpi_extract_free(f->extract);
     dpi_perturber_free(f->perturber);
     dpi_private_free(f->remote_prompt);
     dpi_private_free(f->local_prompt);
