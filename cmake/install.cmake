@@ -72,7 +72,7 @@ install(FILES ${completions}/_dpinfer
   DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT bin)
 install(TARGETS dpinfer RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT bin)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT bin)
-# What `dpinfer demo` shows (tools/cmd_demo.c looks for it here).
+# What `dpinfer demo` shows (tools/command/cmd_demo.c looks for it here).
 install(FILES models/dpinfer-4m-q8_0.gguf DESTINATION share/dpinfer/models COMPONENT bin)
 install(FILES examples/discharge.jsonl DESTINATION share/dpinfer/examples COMPONENT bin)
 install(DIRECTORY examples/refs DESTINATION share/dpinfer/examples COMPONENT bin)

@@ -32,6 +32,7 @@
 #include "dpinfer/batch.h"
 #include "dpinfer/bounds.h"
 #include "dpinfer/claim.h"
+#include "dpinfer/drawing.h"
 #include "dpinfer/generation.h"
 #include "dpinfer/grammar.h"
 #include "dpinfer/isa.h"

@@ -10,10 +10,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "tools/commands.h"
-#include "tools/nearest.h"
-#include "tools/paths.h"
-#include "tools/signals.h"
+#include "tools/command/commands.h"
+#include "tools/options/nearest.h"
+#include "tools/options/paths.h"
+#include "tools/terminal/signals.h"
 
 /* What there is to do, and its commands, the first ones first. */
 static const struct {

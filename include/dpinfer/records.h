@@ -157,6 +157,16 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_records_prompt(const dpi_records *records,
                                                      const dpi_prompts *prompts, int32_t **tokens,
                                                      size_t *n_tokens, dpi_error *err);
 
+/* The encoding with which most records of a file or a folder can be read: that of the options
+ * unless another one is better. It reads all of them; *encoding is PRIVATE, as in dpi_records_look.
+ * Errors: those of dpi_records_open, but for bytes that an encoding cannot have. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_records_guess_encoding(const char *path,
+                                                             const dpi_records_options *options,
+                                                             int32_t *encoding, dpi_error *err);
+/* The delimiter with which a .csv has the columns of the options, where it has not with theirs; 0:
+ * none. */
+DPI_API char dpi_records_guess_delimiter(const char *path, const dpi_records_options *options);
+
 #ifdef __cplusplus
 }
 #endif

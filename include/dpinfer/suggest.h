@@ -1,4 +1,5 @@
-/* suggest.h - which batches and lengths a budget leaves room for. Part of libdpinfer_full.
+/* suggest.h - which batches and lengths a budget leaves room for, which budget a ledger does, and
+ * what a pace buys. Part of libdpinfer_full.
  *
  * The clip bound C limits how far references move a token. Where all of them agree, a token gets at
  * most e^(2C / tau) times likelier beside another one. Below a factor of 10 the texts can hardly be
@@ -9,7 +10,8 @@
 #ifndef DPINFER_SUGGEST_H
 #define DPINFER_SUGGEST_H
 
-#include "dpinfer/method.h"
+#include "dpinfer/claim.h"
+#include "dpinfer/ledger.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -47,6 +49,16 @@ typedef struct dpi_suggestion {
 DPI_API DPI_MUST_CHECK dpi_status dpi_suggest(const dpi_sampler_options *options, int64_t n_units,
                                               int32_t n_texts, dpi_suggestion *all, int32_t *n,
                                               int32_t *chosen, dpi_error *err);
+
+/* The largest budget that was found with which the run of the claim would fit into what is left of
+ * the dataset: rho where the claim's budget is one, else epsilon, in three digits; 0: none. */
+DPI_API double dpi_suggest_budget(const dpi_claim *claim, const dpi_dataset_info *info);
+
+/* What a method's pace buys. 1: *clip is C of the same charge without a pace, beside that of the
+ * plan `paced`; *epsilon is that of the same C without one, at paced->delta, or 0 where the two
+ * cannot be compared. 0: the method has no pace, or without it nothing fits the budget. */
+DPI_API int32_t dpi_pace_gain(const dpi_sampler_options *method, const dpi_sampler_plan *paced,
+                              double *clip, double *epsilon);
 
 #ifdef __cplusplus
 }

@@ -107,19 +107,15 @@ static bool write_distances(const dpi_vocabulary *v, int fd) {
 
 /* By way of a temporary file beside it. */
 static dpi_status store_by_renaming(const dpi_vocabulary *v, const char *path, dpi_error *err) {
-    char *name;
-    if (asprintf(&name, "%s.part-XXXXXX", path) < 0)
-        return dpi_no_memory(err, "a file name");
-    const int fd = mkostemp(name, O_CLOEXEC);
-    dpi_status status = DPI_STATUS_OK;
-    if (fd < 0 || !write_distances(v, fd) || rename(name, path) != 0)
-        status = cannot("write", path, err);
-    if (fd >= 0)
-        close(fd);
-    if (status != DPI_STATUS_OK && fd >= 0)
-        unlink(name);
-    free(name);
-    return status;
+    dpi_new_file file;
+    if (!dpi_new_file_open(&file, path))
+        return cannot("write", path, err);
+    const bool whole = write_distances(v, file.fd);
+    const int reason = errno;
+    const bool closed = dpi_new_file_close(&file, whole);
+    if (!whole)
+        errno = reason;
+    return whole && closed ? DPI_STATUS_OK : cannot("write", path, err);
 }
 
 /* The file appears when it is whole. */

@@ -3,8 +3,11 @@
 
 #include <stdbool.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "dp/methods/method.h"
+#include "dpinfer/account.h"
+#include "dpinfer/registry.h"
 
 enum { HEARD = 10, WELL_HEARD = 100, BATCH_MOST = 4096, TOKENS_LEAST = 16 };
 
@@ -121,4 +124,67 @@ dpi_status dpi_suggest(const dpi_sampler_options *options, int64_t n_units, int3
     *n = t.n;
     *chosen = choose(&t);
     return DPI_STATUS_OK;
+}
+
+/* ---- A budget that fits ---------------------------------------------------------------------- */
+
+/* Whether the run with another budget, rho or epsilon, fits into what is left. */
+static bool fits(const dpi_claim *claim, const dpi_dataset_info *info, double rho,
+                 double epsilon) {
+    dpi_claim smaller = *claim;
+    dpi_cost cost;
+    double divergence;
+    smaller.method.rho = rho;
+    smaller.method.epsilon = epsilon;
+    return dpi_sampler_plan_make(&smaller.method, &smaller.plan, NULL) == DPI_STATUS_OK &&
+           dpi_claim_cost(&smaller, &cost, NULL) == DPI_STATUS_OK &&
+           dpi_cost_renyi(&cost, info->order, &divergence, NULL) == DPI_STATUS_OK &&
+           divergence * DPI_LEDGER_ONE <= (double)info->left - 1;
+}
+
+/* A number that is at most x, in three digits. */
+static double three_digits(double x) {
+    char text[40];
+    dpi_format(text, sizeof text, "%.2e", x * .995);
+    return dpi_strtod(text, NULL);
+}
+
+/* What fits in zCDP is known; other accountants spend more at the same epsilon. */
+double dpi_suggest_budget(const dpi_claim *claim, const dpi_dataset_info *info) {
+    const bool with_rho = claim->method.rho > 0;
+    const double share = claim->method.subsample > 0 ? .5 : .93;
+    double rho = (double)info->left / DPI_LEDGER_ONE / info->order, budget = rho;
+    if (!(rho > 0) ||
+        (!with_rho && dpi_zcdp_epsilon(rho, claim->method.delta, &budget, NULL) != DPI_STATUS_OK))
+        return 0;
+    for (int i = 0; i < 8; i++, budget *= share) {
+        const double found = three_digits(budget);
+        if (fits(claim, info, with_rho ? found : 0, with_rho ? 0 : found))
+            return found;
+    }
+    return 0;
+}
+
+/* ---- A pace ---------------------------------------------------------------------------------- */
+
+int32_t dpi_pace_gain(const dpi_sampler_options *method, const dpi_sampler_plan *paced,
+                      double *clip, double *epsilon) {
+    dpi_sampler_options m = *method;
+    dpi_sampler_plan plan;
+    const bool same_steps = m.accountant == DPI_ACCOUNTANT_ZCDP && m.subsample == 0 &&
+                            (m.pace == DPI_PACE_TOP || m.pace == DPI_PACE_CHANGE);
+    if (!dpi_method_parameter_find(m.method, "pace_tokens") || m.pace == DPI_PACE_NONE)
+        return 0; /* its private tokens are not those of a pace alone */
+    m.pace = DPI_PACE_NONE; /* and all that goes with one */
+    m.pace_theta = m.pace_share = m.free_tau = 0;
+    m.pace_tokens = m.free_top_k = 0;
+    dpi_sampler_plan_init(&plan);
+    if (dpi_sampler_plan_make(&m, &plan, NULL) != DPI_STATUS_OK)
+        return 0;
+    *clip = plan.clip;
+    if (!same_steps || paced->epsilon <= 0 ||
+        dpi_zcdp_epsilon(m.n_tokens * paced->rho_token, paced->delta, epsilon, NULL) !=
+            DPI_STATUS_OK)
+        *epsilon = 0;
+    return 1;
 }

@@ -3,8 +3,8 @@
  * table. */
 #include <math.h>
 
-#include "tools/commands.h"
 #include "tests/fuzz/fuzz.h"
+#include "tools/command/commands.h"
 
 enum { MAX_BYTES = 1 << 16, MAX_WORDS_GIVEN = 256 };
 

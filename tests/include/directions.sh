@@ -7,6 +7,7 @@ engine="base kernels gguf tokenizer engine" dp="dp/exact dp/account dp/methods"
 books="pipeline/ledger pipeline/journal pipeline/claim"
 release="pipeline $books pipeline/records pipeline/release"
 audited="pipeline/release pipeline/records pipeline/claim pipeline/finetune pipeline/augpe pipeline/perturb"
+rooms="tools/terminal tools/options"
 # upstream: what a folder, or a part of one, may include beside include/ and itself.
 declare -A upstream=(
     [include]="" [base]="" [grammar]="base"
@@ -27,14 +28,18 @@ declare -A upstream=(
     # Audits look inside: at samplers, and at what drives them.
     [audit]="base kernels dp/exact dp/methods dp/mechanism dp/local $audited"
     [corpus]="" [serve]="" [examples]="" # the public interface alone
-    [tools]="serve eval audit" [eval]="corpus"
+    [tools]="$rooms tools/command" [eval]="corpus"
+    [tools/terminal]="" [tools/options]="serve tools/terminal"
+    [tools/ranks]="$rooms" [tools/shared]="$rooms tools/ranks" [tools/remote]="$rooms tools/shared"
+    [tools/serve]="serve $rooms tools/shared"
+    [tools/command]="serve eval audit $rooms tools/ranks tools/shared tools/remote tools/serve"
     [bench]="$engine $dp pipeline pipeline/release train corpus"
 )
-# folder_of FILE: $folder, with the parts of dp/ and pipeline/ apart.
+# folder_of FILE: $folder, with the parts of dp/, pipeline/ and tools/ apart.
 folder_of() {
     local below=${1#*/}
     case $1 in
-    dp/*/* | pipeline/*/*) folder=${1%%/*}/${below%%/*} ;;
+    dp/*/* | pipeline/*/* | tools/*/*) folder=${1%%/*}/${below%%/*} ;;
     *) folder=${1%%/*} ;;
     esac
 }

@@ -13,14 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dpinfer/bench.h"
-#include "dpinfer/process.h"
 #include "base/mem.h"
 #include "dp/exact/weights.h"
+#include "dpinfer/bench.h"
+#include "dpinfer/process.h"
 #include "kernels/pack.h"
 #include "tests/kernels/family.h"
-#include "tools/cli.h"
-#include "tools/table.h"
+#include "tools/terminal/cli.h"
+#include "tools/terminal/table.h"
 
 enum {
     N_IN = TIMED_N_IN,

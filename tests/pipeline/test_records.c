@@ -473,6 +473,37 @@ TEST(test_encoding) {
     refuse("e.csv", o, DPI_STATUS_ARG, "encoding is 6");
 }
 
+/* What the owner is told: "\x93" is a quote of Windows alone, a control character in Latin-1. */
+TEST(test_guesses) {
+    static const struct {
+        const char *bytes;
+        int32_t given, wanted;
+    } files[] = {
+        {"{\"text\":\"caf\xc3\xa9\"}\n", DPI_ENCODING_UTF8, DPI_ENCODING_UTF8},
+        {"{\"text\":\"caf\xc3\xa9\"}\n", DPI_ENCODING_LATIN1, DPI_ENCODING_UTF8},
+        {"{\"text\":\"caf\xe9 \x93x\"}\n", DPI_ENCODING_UTF8, DPI_ENCODING_WINDOWS_1252},
+        {"{\"text\":\"cafe\"}\n", DPI_ENCODING_LATIN1, DPI_ENCODING_LATIN1},
+    };
+    dpi_records_options o;
+    int32_t found = -1;
+    dpi_records_options_init(&o);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        put("g.jsonl", files[i].bytes);
+        o.encoding = files[i].given;
+        assert_ok(dpi_records_guess_encoding(path_in(folder, "g.jsonl"), &o, &found, ERR));
+        assert_int_equal(found, files[i].wanted);
+    }
+    found = -1;
+    assert_error(dpi_records_guess_encoding(path_in(folder, "none"), &o, &found, ERR), IO, "");
+    assert_int_equal(found, -1);
+    dpi_records_options_init(&o);
+    put("g.csv", "id;text\n1;one\n");
+    assert_int_equal(dpi_records_guess_delimiter(path_in(folder, "g.csv"), &o), ';');
+    o.delimiter = ';';
+    assert_int_equal(dpi_records_guess_delimiter(path_in(folder, "g.csv"), &o), 0);
+    assert_int_equal(dpi_records_guess_delimiter(path_in(folder, "g.jsonl"), &o), 0);
+}
+
 /* Why each record is null, as digits of dpi_record_fault. */
 TEST(test_faults) {
     dpi_records_options o = defaults;

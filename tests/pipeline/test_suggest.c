@@ -1,5 +1,5 @@
 /* Suggestions: C by the formula of docs/spec.md section 4, the order of preference, what is
- * refused. */
+ * refused; budgets that fit into a ledger; what a pace buys. */
 #include <math.h>
 
 #include "dpinfer/account.h"
@@ -68,4 +68,45 @@ TEST(test_refused) {
     o.method = DPI_METHOD_AMIN;
     assert_error(dpi_suggest(&o, 5000, 500, all, &n, &chosen, ERR), UNSUPPORTED,
                  "InvisibleInk alone");
+}
+
+/* rho is charged as order x rho: of what is left the largest number of three digits that is found
+ * is a little below. Of an epsilon it is that of the rho that is left. */
+TEST(test_budget) {
+    dpi_claim claim = {.struct_size = sizeof claim};
+    dpi_dataset_info info;
+    double epsilon;
+    dpi_dataset_info_init(&info);
+    dpi_sampler_plan_init(&claim.plan);
+    info.order = 5, info.left = (int64_t)(2 * DPI_LEDGER_ONE);
+    claim.method = options_of(0, 200);
+    claim.method.n_ref = claim.method.denominator = 100;
+    claim.method.rho = 3;
+    const double rho = dpi_suggest_budget(&claim, &info);
+    assert_true(rho < .4 && rho > .4 * .93 * .99);
+    claim.method.rho = 0, claim.method.epsilon = 50;
+    assert_ok(dpi_zcdp_epsilon(.4, 1e-5, &epsilon, ERR));
+    const double found = dpi_suggest_budget(&claim, &info);
+    assert_true(found < epsilon && found > epsilon * .93 * .93 * .99);
+    info.left = 0;
+    assert_true(dpi_suggest_budget(&claim, &info) == 0);
+}
+
+/* A quarter of the tokens: C is twice as large for the same charge, as it goes with 1 / sqrt(T). */
+TEST(test_pace_gain) {
+    dpi_sampler_options o = options_of(0, 200);
+    dpi_sampler_plan plan;
+    double clip, epsilon, wanted;
+    o.rho = 1;
+    o.n_ref = o.denominator = 100;
+    dpi_sampler_plan_init(&plan);
+    assert_ok(dpi_sampler_plan_make(&o, &plan, ERR));
+    assert_int_equal(dpi_pace_gain(&o, &plan, &clip, &epsilon), 0);
+    o.pace = DPI_PACE_TOP, o.pace_theta = .5, o.pace_tokens = 50;
+    dpi_sampler_plan_init(&plan);
+    assert_ok(dpi_sampler_plan_make(&o, &plan, ERR));
+    assert_int_equal(dpi_pace_gain(&o, &plan, &clip, &epsilon), 1);
+    assert_true(fabs(plan.clip / clip - 2) < 1e-3);
+    assert_ok(dpi_zcdp_epsilon(4, 1e-5, &wanted, ERR)); /* four times as many tokens cost rho */
+    assert_true(fabs(epsilon / wanted - 1) < 1e-3);
 }

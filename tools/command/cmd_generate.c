@@ -1,0 +1,461 @@
+/* cmd_generate.c - `dpinfer generate`: texts from an adapter, many at a time. No record is read:
+ * with an adapter that is (epsilon, delta)-DP this is post-processing. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dpinfer/drawing.h"
+#include "dpinfer/finetune.h"
+#include "dpinfer/memory.h"
+#include "tools/command/commands.h"
+#include "tools/options/grammar_options.h"
+#include "tools/options/label_options.h"
+#include "tools/options/paths.h"
+#include "tools/shared/report_files.h"
+#include "tools/shared/text_sink.h"
+#include "tools/terminal/output.h"
+#include "tools/terminal/signals.h"
+#include "tools/terminal/statement_shown.h"
+
+typedef struct generating {
+    const args *a;
+    dpi_model *model;
+    dpi_grammar *grammar; /* NULL: any text */
+    dpi_mask *mask;
+    dpi_finetune_task task;
+    dpi_claimed claim;
+    bool claimed;
+    label_input own; /* labels of the command line */
+    char **labels;   /* [n_labels] of the adapter, or of the command line; NULL: none */
+    int32_t n_labels;
+    const char *attributes[DPI_LABEL_FIELDS_MAX]; /* names, in the task */
+    int32_t n_attributes;
+    int32_t *shares; /* [n_labels] texts of each; NULL: as many of each */
+    dpi_prompts **prompts; /* [n_prompts]: [n_labels], or one */
+    int32_t n_prompts;
+    dpi_drawing *drawing;
+    dpi_sampler_options drawn; /* how */
+    int32_t n_texts;
+    int32_t *n_drawn; /* [n_texts] tokens of those that are written */
+    bool *ended;      /* [n_texts] by themselves */
+    output out;
+    text_sink sink;
+} generating;
+
+/* ---- The adapter ----------------------------------------------------------------------------- */
+
+/* The lines of the task, copied. */
+static int split_labels(generating *g) {
+    char *next = g->task.labels;
+    for (const char *c = next; c && *c; c++)
+        g->n_labels += *c == '\n';
+    if (!next)
+        return CLI_OK;
+    g->labels = calloc((size_t)++g->n_labels, sizeof *g->labels);
+    for (int32_t i = 0; g->labels && i < g->n_labels; i++)
+        if (!(g->labels[i] = strdup(strsep(&next, "\n"))))
+            return cli_no_memory("the texts");
+    return g->labels ? CLI_OK : cli_no_memory("the texts");
+}
+
+static void free_labels(generating *g) {
+    for (int32_t i = 0; g->labels && i < g->n_labels; i++)
+        free(g->labels[i]);
+    free(g->labels);
+    g->labels = NULL;
+}
+
+/* Names as the adapter's file has them. */
+static int split_attributes(generating *g) {
+    char *next = g->task.attributes;
+    for (char *name; next && (name = strsep(&next, "\t")) != NULL;) {
+        if (g->n_attributes == DPI_LABEL_FIELDS_MAX)
+            return cli_fail(CLI_MODEL, "the adapter has more than %d attributes",
+                            DPI_LABEL_FIELDS_MAX);
+        g->attributes[g->n_attributes++] = name;
+    }
+    return CLI_OK;
+}
+
+static bool has_label(const generating *g, const char *label) {
+    for (int32_t i = 0; i < g->n_labels; i++)
+        if (strcmp(g->labels[i], label) == 0)
+            return true;
+    return false;
+}
+
+/* Labels of the command line in place of the adapter's, which has all of them. */
+static int read_labels(generating *g) {
+    dpi_release_options unused = {0};
+    int code = split_labels(g);
+    if (code == CLI_OK)
+        code = split_attributes(g);
+    if (code == CLI_OK)
+        code = label_options_read(g->a, &g->own, &unused);
+    for (int32_t i = 0; i < g->own.n && code == CLI_OK; i++)
+        if (g->claimed && !has_label(g, g->own.names[i]))
+            code = cli_fail(CLI_USAGE, "the adapter has no label '%s'", g->own.names[i]);
+    if (code != CLI_OK || g->own.n == 0)
+        return code;
+    free_labels(g);
+    g->labels = calloc((size_t)g->own.n, sizeof *g->labels);
+    g->n_labels = g->own.n;
+    for (int32_t i = 0; g->labels && i < g->own.n; i++)
+        if (!(g->labels[i] = strdup(g->own.names[i])))
+            return cli_no_memory("the texts");
+    return g->labels ? CLI_OK : cli_no_memory("the texts");
+}
+
+/* It has a file of its own, beside a model. */
+static bool is_adapter(const dpi_claimed *claim) {
+    return dpi_claimed_value(dpi_claimed_part(claim, "gradients"), "trained") < 1;
+}
+
+/* An adapter of another program has no claim, which is no failure. Without an adapter the model has
+ * one: all its weights were trained. */
+static int read_adapter(generating *g) {
+    const char *lora = g->a->v[OPT_LORA].s, *path = lora ? lora : g->a->model;
+    int32_t holds = 0;
+    dpi_error err;
+    dpi_status status = dpi_finetune_read_claim(path, &g->claim, &holds, &err);
+    g->claimed = status == DPI_STATUS_OK;
+    if (!lora && (status == DPI_STATUS_FORMAT || (g->claimed && is_adapter(&g->claim))))
+        return cli_fail(CLI_USAGE, "--lora FILE: needed is the adapter, as %s is no model of "
+                                   "'dpinfer finetune --full' or '--merge'", path);
+    if (g->claimed && !holds)
+        return cli_fail(CLI_REPORT, "the claim of %s does not hold; see 'dpinfer verify'", path);
+    if (g->claimed)
+        status = dpi_finetune_read_task(path, &g->task, &err);
+    return status == DPI_STATUS_OK || status == DPI_STATUS_FORMAT
+               ? read_labels(g)
+               : cli_fail_library(CLI_MODEL, &err);
+}
+
+/* ---- Prompts --------------------------------------------------------------------------------- */
+
+/* The options of the prompt of label i; *made: what they refer to, the caller's. */
+static dpi_status prompt_options(const generating *g, int32_t i, dpi_prompt_options *o, char **made,
+                                 dpi_error *err) {
+    *made = NULL;
+    if (g->labels && g->n_attributes == 0)
+        o->label = (dpi_bytes){g->labels[i], strlen(g->labels[i])};
+    if (!g->labels || g->n_attributes == 0)
+        return DPI_STATUS_OK;
+    const dpi_status status = dpi_finetune_instruction(o->public_prompt.data, g->attributes,
+                                                       g->n_attributes, g->labels[i], made, err);
+    if (status == DPI_STATUS_OK)
+        o->public_prompt = (dpi_bytes){*made, strlen(*made)};
+    return status;
+}
+
+static int make_prompt(generating *g, const dpi_model_info *model,
+                       const dpi_prompt_options *common, int32_t i) {
+    dpi_prompt_options o = *common;
+    dpi_error err;
+    char *made;
+    dpi_status status = prompt_options(g, i, &o, &made, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_prompts_create(g->model, &o, model->n_ctx_train - g->drawn.n_tokens,
+                                    &g->prompts[i], &err);
+    free(made);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
+}
+
+static int make_prompts(generating *g, const dpi_model_info *model) {
+    const option_value *v = g->a->v;
+    const char *instruction = v[OPT_INSTRUCTION].given ? v[OPT_INSTRUCTION].s : g->task.instruction;
+    dpi_prompt_options o;
+    dpi_error err;
+    dpi_prompt_options_init(&o);
+    o.chat = g->claimed ? g->task.chat : DPI_CHAT_AUTO;
+    if (v[OPT_TEMPLATE].given && dpi_chat_parse(v[OPT_TEMPLATE].s, &o.chat, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_USAGE, &err);
+    if (instruction)
+        o.public_prompt = (dpi_bytes){instruction, strlen(instruction)};
+    const bool placed = g->n_attributes > 0 || dpi_prompt_options_have_label(&o) != 0;
+    if (placed != (g->labels != NULL) || (g->n_attributes > 0 && !instruction))
+        return cli_fail(CLI_USAGE, "the instruction has %s {label}, and there are %s labels",
+                        g->labels ? "no" : "a", g->labels ? "some" : "no");
+    g->n_prompts = g->labels ? g->n_labels : 1;
+    g->prompts = calloc((size_t)g->n_prompts, sizeof *g->prompts);
+    int code = g->prompts ? CLI_OK : cli_no_memory("the texts");
+    for (int32_t i = 0; i < g->n_prompts && code == CLI_OK; i++)
+        code = make_prompt(g, model, &o, i);
+    return code;
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+/* {"NAME": value} of a label; NULL: out of memory. */
+static char *attributes_of(const generating *g, const char *label) {
+    json_t *values = json_object();
+    int bad = !values;
+    for (int32_t i = 0; i < g->n_attributes && !bad; i++) {
+        const size_t n = strcspn(label, "\t");
+        bad = json_object_set_new(values, g->attributes[i], json_stringn(label, n));
+        label += label[n] ? n + 1 : n;
+    }
+    const size_t ascii = g->sink.screen ? JSON_ENSURE_ASCII : 0;
+    char *json = bad ? NULL : json_dumps(values, JSON_COMPACT | ascii);
+    json_decref(values);
+    return json;
+}
+
+static int write_text(generating *g, const dpi_drawn_text *t) {
+    const char *label = g->labels ? g->labels[t->prompt] : NULL;
+    char *attributes = label && g->n_attributes > 0 ? attributes_of(g, label) : NULL;
+    if (label && g->n_attributes > 0 && !attributes)
+        return cli_no_memory("the texts");
+    const text_head head = {t->index, label, label ? strlen(label) : 0, attributes};
+    const int code = text_sink_put(&g->sink, &head, t->data, t->n_bytes, t->n_drawn, t->ended);
+    dpi_private_free(attributes);
+    return code;
+}
+
+static int draw_texts(generating *g) {
+    int code = CLI_OK;
+    while (code == CLI_OK) {
+        dpi_drawn_text text;
+        dpi_error err;
+        const dpi_status status = dpi_drawing_next(g->drawing, &text, &err);
+        if (status != DPI_STATUS_OK)
+            return cli_fail_status(status, &err);
+        if (text.index < 0)
+            return CLI_OK;
+        g->n_drawn[text.index] = text.n_drawn;
+        g->ended[text.index] = text.ended;
+        code = write_text(g, &text);
+    }
+    return code;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+/* As the model's file recommends, unless the command line says otherwise. */
+static int read_draw(generating *g, const dpi_model_info *info) {
+    dpi_sampler_options *o = &g->drawn;
+    dpi_error err;
+    dpi_sampler_options_init(o);
+    const dpi_status status = dpi_method_defaults(DPI_METHOD_PLAIN, o, &err);
+    if (status != DPI_STATUS_OK)
+        return cli_fail_status(status, &err);
+    if (info->sampling_top_k > 0)
+        o->top_k = info->sampling_top_k;
+    o->n_tokens = dpi_tokens_default(info->n_ctx_train);
+    const int code = options_parameters(g->a, o);
+    if (info->sampling_temp > 0 && !g->a->v[OPT_TEMP].given)
+        o->tau = info->sampling_temp;
+    return code;
+}
+
+static int make_mask(generating *g) {
+    dpi_error err;
+    const int code = grammar_options_read(g->a, &g->grammar);
+    if (code != CLI_OK || !g->grammar)
+        return code;
+    dpi_status status = dpi_mask_create(g->grammar, g->model, &g->mask, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_mask_check_length(g->mask, g->drawn.n_tokens, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_option(CLI_USAGE, &err);
+}
+
+/* As --num-per-label says, else as the adapter counted its units. */
+static bool share_texts(generating *g) {
+    const bool counted = g->task.counts && g->own.n == 0 && g->task.n_counts == g->n_labels;
+    if (!g->own.texts && !counted)
+        return true;
+    g->shares = calloc((size_t)g->n_labels, sizeof *g->shares);
+    if (g->shares && counted)
+        dpi_finetune_share(g->task.counts, g->n_labels, g->n_texts, g->shares);
+    else if (g->shares)
+        memcpy(g->shares, g->own.texts, (size_t)g->n_labels * sizeof *g->shares);
+    return g->shares != NULL;
+}
+
+static int count_texts(generating *g) {
+    const option_value *v = g->a->v;
+    int64_t n = v[OPT_NUM].given ? v[OPT_NUM].i : g->labels ? g->n_labels : 1;
+    for (int32_t i = 0; g->own.texts && i < g->own.n; i++)
+        n = i == 0 ? g->own.texts[0] : n + g->own.texts[i];
+    if (g->own.texts && v[OPT_NUM].given)
+        return cli_fail(CLI_USAGE, "--num and --num-per-label: allowed is one of them");
+    if (n < 1 || n > INT32_MAX / 2)
+        return cli_fail(CLI_USAGE, "texts: found %" PRId64 ", allowed 1..%d", n, INT32_MAX / 2);
+    g->n_texts = (int32_t)n;
+    g->n_drawn = calloc((size_t)n, sizeof *g->n_drawn);
+    g->ended = calloc((size_t)n, sizeof *g->ended);
+    return g->n_drawn && g->ended && share_texts(g) ? CLI_OK : cli_no_memory("the texts");
+}
+
+static int open_drawing(generating *g) {
+    const option_value *v = g->a->v;
+    dpi_drawing_options o;
+    dpi_error err;
+    dpi_drawing_options_init(&o);
+    o.model = g->model, o.mask = g->mask;
+    o.prompts = g->prompts, o.n_prompts = g->n_prompts, o.shares = g->shares;
+    o.n_texts = g->n_texts, o.method = g->drawn;
+    if (v[OPT_PARALLEL].given)
+        o.n_parallel = (int32_t)(v[OPT_PARALLEL].i < DPI_DRAWING_PARALLEL_MAX
+                                     ? v[OPT_PARALLEL].i
+                                     : DPI_DRAWING_PARALLEL_MAX);
+    o.session.n_threads = (int32_t)v[OPT_THREADS].i;
+    o.session.isa = (int32_t)v[OPT_ISA].i;
+    o.session.cancel = signals_cancel;
+    o.seeded = v[OPT_DRAW_SEED].given, o.seed = (uint64_t)v[OPT_DRAW_SEED].i;
+    const dpi_status status = dpi_drawing_open(&o, &g->drawing, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
+}
+
+/* What would be reported of an adapter that says nothing? */
+static int probe_reports(const generating *g) {
+    if (g->a->n_reports > 0 && !g->claimed)
+        return cli_fail(CLI_USAGE, "--report: the adapter says nothing of how it was made");
+    return report_files_probe(g->a);
+}
+
+static int open_all(generating *g) {
+    const args *a = g->a;
+    const dpi_model_options model = options_model(a);
+    dpi_model_info info;
+    int code = paths_check_command(a);
+    if (code == CLI_OK && cli_ends_in(a->v[OPT_OUTPUT].s, ".csv"))
+        code = cli_fail(CLI_USAGE, "-o: found a .csv, allowed are lines of text and .jsonl");
+    if (code == CLI_OK)
+        code = read_adapter(g);
+    if (code == CLI_OK)
+        code = probe_reports(g);
+    if (code == CLI_OK)
+        code = count_texts(g);
+    if (code == CLI_OK)
+        code = cli_open_model(a->model, &model, &g->model, &info);
+    if (code == CLI_OK)
+        code = read_draw(g, &info); /* which settles how many tokens a text has */
+    if (code == CLI_OK)
+        code = make_mask(g);
+    if (code == CLI_OK)
+        code = make_prompts(g, &info);
+    if (code == CLI_OK)
+        code = open_drawing(g);
+    if (code == CLI_OK)
+        code = output_open(&g->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i);
+    text_sink_open(&g->sink, &g->out, a->v[OPT_JSONL].i ? TEXT_JSONL : TEXT_LINES, NULL);
+    g->sink.screen = strcmp(a->v[OPT_OUTPUT].s, "-") == 0 && isatty(STDOUT_FILENO);
+    g->sink.is_private = g->claimed && dpi_claimed_is_private(&g->claim);
+    return code;
+}
+
+/* The claim of the adapter, and the texts that cost nothing more. */
+static dpi_status claim_texts(generating *g, dpi_error *err) {
+    dpi_claim_part *p = dpi_claimed_add(&g->claim, "texts");
+    const struct {
+        const char *key;
+        double value;
+    } set[] = {{"T", g->drawn.n_tokens}, {"temp", g->drawn.tau}, {"top_p", g->drawn.top_p},
+               {"min_p", g->drawn.min_p}};
+    dpi_status status = DPI_STATUS_OK;
+    p->n_runs = g->sink.n_texts;
+    for (size_t i = 0; i < sizeof set / sizeof *set && status == DPI_STATUS_OK; i++)
+        status = dpi_claimed_set(p, set[i].key, set[i].value, err);
+    return status == DPI_STATUS_OK ? dpi_claimed_settle(&g->claim, err) : status;
+}
+
+/* Of a file; what is no file has no hash. */
+static dpi_status fill_report(const generating *g, dpi_report *report, dpi_error *err) {
+    const char *path = g->a->v[OPT_OUTPUT].s;
+    struct stat st;
+    dpi_status status = DPI_STATUS_OK;
+    for (int32_t i = 0; i < g->sink.n_texts && status == DPI_STATUS_OK; i++)
+        status = dpi_report_text_add(report, NULL, g->n_drawn[i],
+                                     g->ended[i] ? DPI_END_EOG : DPI_END_LENGTH, err);
+    const bool is_file = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    return status == DPI_STATUS_OK && is_file
+               ? dpi_report_output_file(report, path, g->sink.form == TEXT_JSONL, g->sink.n_bytes, err)
+               : status;
+}
+
+static int write_reports(generating *g) {
+    const char *lora = g->a->v[OPT_LORA].s;
+    dpi_report *report;
+    dpi_error err;
+    if (g->a->n_reports == 0)
+        return CLI_OK;
+    dpi_status status =
+        dpi_report_of(&g->claim, NULL, lora ? lora : g->a->model, &report, &err);
+    if (status != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    status = fill_report(g, report, &err);
+    const int code = status == DPI_STATUS_OK ? report_files_all(g->a, report)
+                                             : cli_fail_library(CLI_FAILED, &err);
+    dpi_report_free(report);
+    return code;
+}
+
+/* The statement as it is shown, for free; NULL after a failure. */
+static char *make_statement(const generating *g, bool complete) {
+    static const char none[] = "Privacy statement: NOT PRIVATE\n  guarantee          none: the "
+                               "adapter says nothing of how it was made\n";
+    char *lines = NULL;
+    dpi_error err;
+    if (!g->claimed)
+        return strdup(none);
+    if (dpi_claimed_statement(&g->claim, complete, &lines, &err) == DPI_STATUS_OK)
+        return statement_shown(lines, "");
+    cli_fail_library(CLI_FAILED, &err);
+    return NULL;
+}
+
+static void close_all(generating *g) {
+    dpi_drawing_free(g->drawing);
+    for (int32_t i = 0; i < g->n_prompts && g->prompts; i++)
+        dpi_prompts_free(g->prompts[i]);
+    free(g->prompts), free(g->shares);
+    free(g->n_drawn), free(g->ended);
+    dpi_mask_free(g->mask);
+    dpi_grammar_free(g->grammar);
+    free_labels(g);
+    label_options_free(&g->own);
+    dpi_finetune_task_free(&g->task);
+    dpi_model_close(g->model);
+}
+
+static int generate_main(const args *a) {
+    generating g = {.a = a, .out = {.fd = -1}};
+    signals_clean_up(); /* until there is something to finish */
+    int code = open_all(&g);
+    const bool opened = code == CLI_OK;
+    if (opened) {
+        signals_catch();
+        code = draw_texts(&g);
+    }
+    code = output_finish(&g.out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL, code);
+    dpi_error err;
+    if (code == CLI_OK && g.claimed && claim_texts(&g, &err) != DPI_STATUS_OK)
+        code = cli_fail_library(CLI_FAILED, &err);
+    if (code == CLI_OK)
+        code = write_reports(&g);
+    if (opened)
+        code = statement_end(make_statement(&g, code == CLI_OK), code);
+    close_all(&g);
+    return code;
+}
+
+const command command_generate = {
+    .name = "generate", .bit = CMD_GENERATE, .arguments = "MODEL",
+    .takes_model = 1, .max_positional = 0, .run = generate_main,
+    .summary = "texts from a private adapter, at plain cost",
+    .details =
+        "Draws --num texts from MODEL with an adapter of 'finetune', many at a time. No record is\n"
+        "read: whatever the adapter guarantees is the guarantee of all texts, however many.\n"
+        "Instruction, chat format and labels are those that the adapter was trained with. Of each\n"
+        "label come as many texts, or in proportion to its units (finetune --histogram-epsilon),\n"
+        "or as --num-per-label FILE says. A model of 'finetune --full'\n"
+        "needs no --lora.\n\n"
+        "--report FILE has the claim, what it guarantees of the texts and their hash, as JSON.\n"
+        "The claim in the adapter's file is computed again, and its numbers are hashed; exit code\n"
+        "5 if it does not hold. An adapter without a claim makes texts that are NOT PRIVATE.\n",
+};

@@ -1,0 +1,113 @@
+/* cmd_merge.c - `dpinfer merge`: the texts of all shards of a job as one output, with its
+ * report. */
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/command/commands.h"
+#include "tools/options/paths.h"
+#include "tools/options/shard_options.h"
+#include "tools/shared/report_files.h"
+#include "tools/shared/text_sink.h"
+#include "tools/terminal/output.h"
+#include "tools/terminal/signals.h"
+#include "tools/terminal/statement_shown.h"
+
+/* Into the hash that the report has of the output. */
+static void add_written(void *user, const char *bytes, size_t n_bytes) {
+    dpi_report_output_add(user, bytes, n_bytes);
+}
+
+static int write_texts(const dpi_merge *merge, text_form form, output *out) {
+    dpi_report *report = dpi_merge_report(merge);
+    int32_t n_present;
+    const int32_t n = dpi_merge_count(merge, &n_present);
+    text_sink texts;
+    int code = CLI_OK;
+    text_sink_open(&texts, out, form, dpi_report_claim(report));
+    texts.screen = isatty(out->fd);
+    texts.written = add_written, texts.user = report;
+    for (int32_t i = 0; i < n && code == CLI_OK; i++) {
+        dpi_merged_text t;
+        dpi_error err;
+        if (dpi_merge_text(merge, i, &t, &err) != DPI_STATUS_OK)
+            return cli_fail_library(CLI_FAILED, &err);
+        if (!t.line)
+            continue;
+        if (dpi_report_text_add(report, t.label, t.n_tokens, t.end, &err) != DPI_STATUS_OK)
+            return cli_fail_library(CLI_FAILED, &err);
+        const text_head head = {i, t.label, t.label ? strlen(t.label) : 0, NULL};
+        code = text_sink_put(&texts, &head, t.text, t.n_bytes, t.n_tokens, t.end == DPI_END_EOG);
+    }
+    return code;
+}
+
+static int write_statement(const dpi_merge *merge, bool complete) {
+    char *text;
+    dpi_error err;
+    if (dpi_claim_statement(dpi_report_claim(dpi_merge_report(merge)), complete, &text, &err) !=
+        DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    return statement_end(statement_shown(text, ""), CLI_OK);
+}
+
+static int check_outputs(const args *a) {
+    paths p = {0};
+    for (int i = 1; i < a->n_positional; i++)
+        paths_own(&p, a->positional[i]);
+    paths_write(&p, "OUT", a->positional[0]);
+    paths_options(&p, a);
+    return paths_check(&p, a->v[OPT_OVERWRITE].i);
+}
+
+static int write_all(const args *a, const dpi_merge *merge) {
+    const char *path = a->positional[0];
+    const bool jsonl = a->v[OPT_JSONL].i || cli_ends_in(path, ".jsonl");
+    int32_t n_present;
+    const bool complete = dpi_merge_count(merge, &n_present) == n_present;
+    report_files *reports = NULL;
+    output out = {.fd = -1};
+    int code = report_files_open(a, &reports);
+    if (code == CLI_OK)
+        code = output_open(&out, path, a->v[OPT_OVERWRITE].i);
+    if (code == CLI_OK)
+        code = write_texts(merge, text_form_of(jsonl, path), &out);
+    if (code == CLI_OK && reports)
+        code = report_files_write(reports, dpi_merge_report(merge), complete);
+    const output_end end = code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED;
+    code = output_finish(&out, end, code);
+    if (report_files_close(reports, end, NULL) != CLI_OK)
+        code = CLI_FAILED;
+    return code == CLI_OK ? write_statement(merge, complete) : code;
+}
+
+static int merge_main(const args *a) {
+    dpi_merge *merge;
+    dpi_error err;
+    if (a->n_positional < 2)
+        return cli_fail(CLI_USAGE, "no %s given; see 'dpinfer merge -h'",
+                        a->n_positional == 0 ? "OUT" : "DIR");
+    int code = check_outputs(a);
+    if (code != CLI_OK)
+        return code;
+    signals_clean_up();
+    const dpi_status status =
+        dpi_merge_open(a->positional + 1, (size_t)a->n_positional - 1,
+                       (int32_t)a->v[OPT_PARTIAL].i, &merge, &err);
+    if (status != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    code = write_all(a, merge);
+    dpi_merge_close(merge);
+    return code;
+}
+
+const command command_merge = {
+    .name = "merge", .bit = CMD_MERGE, .arguments = "OUT DIR...", .max_positional = MAX_WORDS,
+    .run = merge_main,
+    .summary = "the texts of all shards of a job as one",
+    .details =
+        "Puts the texts of a job together that 'run --job DIR --shard i/n' has written, in their\n"
+        "order, and writes one report. DIR is the folder of the job; where shards have run with\n"
+        "copies of it, all of them. OUT - is standard output; a name that ends in .jsonl gets one\n"
+        "JSON object per text, one that ends in .csv a row. Fails if a shard is missing or there\n"
+        "twice, if texts were changed, or if the folders are not of one job.\n",
+};

@@ -1,0 +1,18 @@
+/* statement_shown.h - the privacy statement, which goes to stderr. */
+#ifndef DPI_STATEMENT_SHOWN_H
+#define DPI_STATEMENT_SHOWN_H
+
+#include "dpinfer.h"
+
+/* The statement `text`, a string of malloc that is freed here, as it is shown, and `more` lines
+ * after it. For free; NULL after a failure, with a message. */
+char *statement_shown(char *text, const char *more);
+
+/* A statement that is owed to stderr when a command ends with `code`, and freed: that code, or
+ * CLI_FAILED where it was CLI_OK; NULL: it could not be made. */
+int statement_end(char *shown, int code);
+
+/* To stderr. CLI_OK; or CLI_FAILED, and there is nowhere to say why. */
+int statement_write(const char *shown);
+
+#endif
