@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "dpinfer/memory.h"
+#include "draw/draw.h"
 #include "eval/plots.h"
 #include "eval/report_fields.h"
 
@@ -249,23 +250,6 @@ static bool print_json(const evaluation *e, bool is_public, FILE *f) {
 
 /* ---- HTML ------------------------------------------------------------------------------------ */
 
-static const char style[] =
-    "<style>:root{color-scheme:light dark;--ink:#1c2430;--paper:#fff;--line:#d5dbe3;--a:#1b6ca8;"
-    "--b:#c0392b}\n"
-    "@media(prefers-color-scheme:dark){:root{--ink:#e6eaf0;--paper:#14181e;--line:#38414d;"
-    "--a:#6cb3ea;--b:#f0877b}}\n"
-    "body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);"
-    "max-width:60rem;margin:2rem auto;padding:0 1rem}\n"
-    "table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}\n"
-    "td,th{border-bottom:1px solid var(--line);padding:.3rem .5rem;text-align:left}\n"
-    "th.n,td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\n"
-    "table.values{table-layout:fixed}table.values th.n{width:9rem}figure{margin:0}\n"
-    ".note{border-left:.3rem solid var(--b);padding:.3rem .8rem}\n"
-    "svg{width:100%;max-width:40rem;height:auto}\n"
-    "svg text{fill:var(--ink);font-size:12px}\n"
-    "svg.field{width:300px;max-width:none}.wide{overflow-x:auto}\n"
-    ".plots{display:grid;gap:1.5rem}</style>\n";
-
 static void print_rows(const evaluation *e, FILE *f) {
     for (int32_t i = 0; i < e->n; i++) {
         const eval_value *v = &e->at[i];
@@ -281,16 +265,15 @@ static void print_rows(const evaluation *e, FILE *f) {
     fputs("</table>\n", f);
 }
 
+static void put_html(const char *text, FILE *f) { dpi_draw_text(dpi_draw_to_file(f), text); }
+
 static void print_html(const evaluation *e, bool is_public, FILE *f) {
-    fprintf(f, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-               "<meta name=\"viewport\" content=\"width=device-width\">\n"
-               "<title>What the texts are worth</title>\n%s</head><body>\n"
-               "<h1>What the texts are worth</h1>\n<p class=\"note\">",
-            style);
+    const dpi_draw d = dpi_draw_to_file(f);
+    dpi_draw_page_begin(d, "What the texts are worth");
+    fputs("<h1>What the texts are worth</h1>\n<p class=\"note\">", f);
     print_note(e, is_public, f);
     fputs("</p>\n", f);
-    print_model(e, "<p>Model: ", ".</p>\n", report_put_html, f);
-    fputs("<div class=\"plots\">\n", f);
+    print_model(e, "<p>Model: ", ".</p>\n", put_html, f);
     if (!e->is_released)
         plot_lengths(e, f);
     if (e->has_mauve)
@@ -299,7 +282,6 @@ static void print_html(const evaluation *e, bool is_public, FILE *f) {
         plot_map(e, f);
     if (e->has_members || e->has_canaries)
         plot_members(e, f);
-    fputs("</div>\n", f);
     print_rows(e, f);
     fields_print_html(&e->structure, f);
     if (e->has_mauve) {
@@ -307,7 +289,7 @@ static void print_html(const evaluation *e, bool is_public, FILE *f) {
         print_settings(e, f);
         fputs("</p>\n", f);
     }
-    fputs("</body></html>\n", f);
+    dpi_draw_page_end(d);
 }
 
 bool eval_print(const evaluation *e, bool is_public, eval_form form, FILE *stream) {

@@ -9,10 +9,9 @@
 
 #include "eval/structure.h"
 
-/* A text as text, as a value of CSV, as part of a page of HTML. */
+/* A text as text, as a value of CSV. */
 void report_put_plain(const char *text, FILE *f);
 void report_put_quoted(const char *text, FILE *f);
-void report_put_html(const char *text, FILE *f);
 
 void fields_print_text(const eval_structure *s, FILE *f);
 /* Rows "field_tv:NAME,value,,"; of counts "count:NAME:CELL,noisy,low,high" and

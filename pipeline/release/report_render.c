@@ -18,7 +18,7 @@ typedef struct page {
 
 static void put_string(page *p, const char *s) {
     if (p->is_html)
-        dpi_report_html_text(&p->text, s);
+        dpi_draw_text(dpi_report_draw(&p->text), s);
     else
         dpi_report_markdown_text(&p->text, s);
 }
@@ -158,11 +158,11 @@ dpi_status dpi_report_render(const char *json, size_t n_bytes, int32_t format, c
     json_t *report = json_loadb(json, n_bytes, 0, &error);
     const bool has_statement = json_object_get(report, "statement") != NULL;
     if (has_statement && p.is_html)
-        dpi_report_html_begin(&p.text);
+        dpi_draw_page_begin(dpi_report_draw(&p.text), "Privacy report");
     if (has_statement)
         put_report(&p, report);
     if (has_statement && p.is_html)
-        dpi_text_add(&p.text, "</body>\n</html>\n");
+        dpi_draw_page_end(dpi_report_draw(&p.text));
     json_decref(report);
     if (!has_statement)
         return dpi_fail(err, DPI_STATUS_FORMAT, "the report is no JSON object with a statement");

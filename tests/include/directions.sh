@@ -4,10 +4,10 @@
 #   directions.sh SOURCE
 . "$(dirname "$0")/include_support.sh"
 engine="base kernels gguf tokenizer engine" dp="dp/exact dp/account dp/methods"
-books="pipeline/ledger pipeline/journal" release="pipeline $books pipeline/release"
+books="pipeline/ledger pipeline/journal" release="pipeline $books pipeline/release draw"
 # upstream: what a folder, or a part of one, may include beside include/ and itself.
 declare -A upstream=(
-    [include]="" [base]="" [grammar]="base"
+    [include]="" [base]="" [draw]="" [grammar]="base"
     [kernels]="base" [gguf]="base kernels" [tokenizer]="base gguf"
     [engine]="base kernels gguf tokenizer"
     [dp/exact]="base kernels" [dp/account]="base kernels dp/exact" [dp/pld]="base dp/account"
@@ -15,14 +15,14 @@ declare -A upstream=(
     [dp/audit]="base kernels $dp"
     [pipeline]="$engine grammar $dp dp/audit" [train]="$engine $dp"
     [pipeline/ledger]="base dp/account" [pipeline/journal]="base"
-    [pipeline/release]="$engine grammar $dp dp/audit pipeline $books"
+    [pipeline/release]="$engine grammar $dp dp/audit pipeline $books draw"
     [pipeline/perturb]="$engine dp/exact dp/local dp/audit"
     [pipeline/shards]="base dp/account $release"
     [pipeline/finetune]="$engine $dp dp/audit $release train"
     [pipeline/augpe]="$engine dp/exact dp/account dp/audit $release"
     [corpus]="" [serve]="" [examples]="" # the public interface alone
-    [tools]="serve eval" [eval]="corpus"
-    [bench]="$engine $dp pipeline pipeline/release train corpus"
+    [tools]="serve eval draw" [eval]="corpus draw"
+    [bench]="$engine $dp pipeline pipeline/release draw train corpus"
 )
 # folder_of FILE: $folder, with the parts of dp/ and pipeline/ apart.
 folder_of() {
