@@ -1,6 +1,7 @@
-/* report_fields.h - the fields of JSON texts, and the noisy counts of released.h, as parts of the
- * reports of report.c. Names and values come from texts: what would be markup or a control
- * character is written otherwise. */
+/* report_fields.h - the fields of JSON texts, and the noisy counts of released_counts.h, as
+ * parts of the
+ * reports of evaluation_report.c. Names and values come from texts: what would be markup or a
+ * control character is written otherwise. */
 #ifndef DPI_EVAL_REPORT_FIELDS_H
 #define DPI_EVAL_REPORT_FIELDS_H
 

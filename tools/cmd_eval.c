@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "eval/evaluate.h"
-#include "eval/released.h"
-#include "eval/report.h"
+#include "eval/released_counts.h"
+#include "eval/evaluation_report.h"
 #include "tools/commands.h"
 #include "tools/grammar_options.h"
 #include "tools/ledger_options.h"
