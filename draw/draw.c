@@ -48,22 +48,23 @@ static void write_to_file(void *to, const char *bytes, size_t n_bytes) {
 
 dpi_draw dpi_draw_to_file(FILE *file) { return (dpi_draw){write_to_file, file}; }
 
-void dpi_draw_markup(dpi_draw d, const char *markup) { d.write(d.to, markup, strlen(markup)); }
+/* Markup as it stands. */
+static void put(dpi_draw d, const char *markup) { d.write(d.to, markup, strlen(markup)); }
 
 void dpi_draw_text(dpi_draw d, const char *text) {
     for (; *text; text++) {
         const unsigned char c = (unsigned char)*text;
         const bool is_control = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
         if (c == '&')
-            dpi_draw_markup(d, "&amp;");
+            put(d, "&amp;");
         else if (c == '<')
-            dpi_draw_markup(d, "&lt;");
+            put(d, "&lt;");
         else if (c == '>')
-            dpi_draw_markup(d, "&gt;");
+            put(d, "&gt;");
         else if (c == '"')
-            dpi_draw_markup(d, "&quot;");
+            put(d, "&quot;");
         else if (c == '\'')
-            dpi_draw_markup(d, "&#39;");
+            put(d, "&#39;");
         else
             d.write(d.to, is_control ? "?" : text, 1);
     }
@@ -75,28 +76,28 @@ static void put_number(dpi_draw d, double x) {
     char text[40];
     snprintf(text, sizeof text, "%s%lld.%lld", tenths < 0 ? "-" : "", llabs(tenths) / 10,
              llabs(tenths) % 10);
-    dpi_draw_markup(d, text);
+    put(d, text);
 }
 
 static void put_attribute(dpi_draw d, const char *name, const char *value) {
-    dpi_draw_markup(d, " ");
-    dpi_draw_markup(d, name);
-    dpi_draw_markup(d, "=\"");
+    put(d, " ");
+    put(d, name);
+    put(d, "=\"");
     dpi_draw_text(d, value);
-    dpi_draw_markup(d, "\"");
+    put(d, "\"");
 }
 
 static void put_length(dpi_draw d, const char *name, double value) {
-    dpi_draw_markup(d, " ");
-    dpi_draw_markup(d, name);
-    dpi_draw_markup(d, "=\"");
+    put(d, " ");
+    put(d, name);
+    put(d, "=\"");
     put_number(d, value);
-    dpi_draw_markup(d, "\"");
+    put(d, "\"");
 }
 
 /* The start of an element: "<line". */
 static void open_element(dpi_draw d, const char *tag, const char *kind) {
-    dpi_draw_markup(d, tag);
+    put(d, tag);
     if (kind)
         put_attribute(d, "class", kind);
 }
@@ -104,55 +105,55 @@ static void open_element(dpi_draw d, const char *tag, const char *kind) {
 /* ---- Pages ----------------------------------------------------------------------------------- */
 
 void dpi_draw_page_begin(dpi_draw d, const char *title) {
-    dpi_draw_markup(d, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-                       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                       "style-src 'unsafe-inline'\"/>\n"
-                       "<meta name=\"viewport\" content=\"width=device-width\"/>\n<title>");
+    put(d, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+           "style-src 'unsafe-inline'\"/>\n"
+           "<meta name=\"viewport\" content=\"width=device-width\"/>\n<title>");
     dpi_draw_text(d, title);
-    dpi_draw_markup(d, "</title>\n<style>\n");
-    dpi_draw_markup(d, plot_style);
-    dpi_draw_markup(d, page_style);
-    dpi_draw_markup(d, "</style>\n</head>\n<body>\n");
+    put(d, "</title>\n<style>\n");
+    put(d, plot_style);
+    put(d, page_style);
+    put(d, "</style>\n</head>\n<body>\n");
 }
 
-void dpi_draw_page_end(dpi_draw d) { dpi_draw_markup(d, "</body>\n</html>\n"); }
+void dpi_draw_page_end(dpi_draw d) { put(d, "</body>\n</html>\n"); }
 
 /* ---- Plots ----------------------------------------------------------------------------------- */
 
 static void open_svg(dpi_draw d, const char *before, const char *title, double width,
                      double height) {
-    dpi_draw_markup(d, before);
-    dpi_draw_markup(d, " viewBox=\"0 0 ");
+    put(d, before);
+    put(d, " viewBox=\"0 0 ");
     put_number(d, width);
-    dpi_draw_markup(d, " ");
+    put(d, " ");
     put_number(d, height);
-    dpi_draw_markup(d, "\" role=\"img\"");
+    put(d, "\" role=\"img\"");
     put_attribute(d, "aria-label", title);
-    dpi_draw_markup(d, ">\n");
+    put(d, ">\n");
 }
 
 void dpi_plot_begin(dpi_draw d, const char *title, double width, double height) {
-    dpi_draw_markup(d, "<figure><figcaption>");
+    put(d, "<figure><figcaption>");
     dpi_draw_text(d, title);
     open_svg(d, "</figcaption>\n<svg", title, width, height);
 }
 
-void dpi_plot_end(dpi_draw d) { dpi_draw_markup(d, "</svg></figure>\n"); }
+void dpi_plot_end(dpi_draw d) { put(d, "</svg></figure>\n"); }
 
 void dpi_plot_begin_small(dpi_draw d, const char *title, double width, double height) {
     open_svg(d, "<svg class=\"small\"", title, width, height);
 }
 
-void dpi_plot_end_small(dpi_draw d) { dpi_draw_markup(d, "</svg>"); }
+void dpi_plot_end_small(dpi_draw d) { put(d, "</svg>"); }
 
 void dpi_image_begin(dpi_draw d, const char *title, double width, double height) {
     open_svg(d, "<svg xmlns=\"http://www.w3.org/2000/svg\"", title, width, height);
-    dpi_draw_markup(d, "<style>");
-    dpi_draw_markup(d, plot_style);
-    dpi_draw_markup(d, "</style>\n<rect width=\"100%\" height=\"100%\" style=\"fill:#fff\"/>\n");
+    put(d, "<style>");
+    put(d, plot_style);
+    put(d, "</style>\n<rect width=\"100%\" height=\"100%\" style=\"fill:#fff\"/>\n");
 }
 
-void dpi_image_end(dpi_draw d) { dpi_draw_markup(d, "</svg>\n"); }
+void dpi_image_end(dpi_draw d) { put(d, "</svg>\n"); }
 
 void dpi_plot_bar(dpi_draw d, const char *kind, double x, double y, double width, double height,
                   const char *name, const char *value) {
@@ -161,15 +162,15 @@ void dpi_plot_bar(dpi_draw d, const char *kind, double x, double y, double width
     put_length(d, "y", y);
     put_length(d, "width", fmax(width, 0));
     put_length(d, "height", fmax(height, 0));
-    dpi_draw_markup(d, ">");
+    put(d, ">");
     if (name) {
-        dpi_draw_markup(d, "<title>");
+        put(d, "<title>");
         dpi_draw_text(d, name);
-        dpi_draw_markup(d, ": ");
+        put(d, ": ");
         dpi_draw_text(d, value);
-        dpi_draw_markup(d, "</title>");
+        put(d, "</title>");
     }
-    dpi_draw_markup(d, "</rect>\n");
+    put(d, "</rect>\n");
 }
 
 void dpi_plot_line(dpi_draw d, const char *kind, double x1, double y1, double x2, double y2) {
@@ -178,29 +179,29 @@ void dpi_plot_line(dpi_draw d, const char *kind, double x1, double y1, double x2
     put_length(d, "y1", y1);
     put_length(d, "x2", x2);
     put_length(d, "y2", y2);
-    dpi_draw_markup(d, "/>\n");
+    put(d, "/>\n");
 }
 
 void dpi_plot_point(dpi_draw d, const char *kind, double x, double y) {
     open_element(d, "<circle", kind);
     put_length(d, "cx", x);
     put_length(d, "cy", y);
-    dpi_draw_markup(d, " r=\"3.5\"/>\n");
+    put(d, " r=\"3.5\"/>\n");
 }
 
 void dpi_plot_curve_begin(dpi_draw d, const char *kind) {
     open_element(d, "<polyline", kind);
-    dpi_draw_markup(d, " points=\"");
+    put(d, " points=\"");
 }
 
 void dpi_plot_curve_point(dpi_draw d, double x, double y) {
     put_number(d, x);
-    dpi_draw_markup(d, ",");
+    put(d, ",");
     put_number(d, y);
-    dpi_draw_markup(d, " ");
+    put(d, " ");
 }
 
-void dpi_plot_curve_end(dpi_draw d) { dpi_draw_markup(d, "\"/>\n"); }
+void dpi_plot_curve_end(dpi_draw d) { put(d, "\"/>\n"); }
 
 void dpi_plot_label(dpi_draw d, const char *kind, double x, double y, const char *anchor,
                     const char *text) {
@@ -208,9 +209,9 @@ void dpi_plot_label(dpi_draw d, const char *kind, double x, double y, const char
     put_length(d, "x", x);
     put_length(d, "y", y);
     put_attribute(d, "text-anchor", anchor);
-    dpi_draw_markup(d, ">");
+    put(d, ">");
     dpi_draw_text(d, text);
-    dpi_draw_markup(d, "</text>\n");
+    put(d, "</text>\n");
 }
 
 void dpi_plot_key(dpi_draw d, const char *kind, double x, double y, const char *name) {
@@ -249,11 +250,11 @@ void dpi_frame_tick_y(const dpi_frame *f, double share, const char *text) {
 void dpi_frame_names(const dpi_frame *f, const char *x, const char *y) {
     const double middle = dpi_frame_y(f, .5);
     dpi_plot_label(f->to, NULL, dpi_frame_x(f, .5), f->bottom + 38, "middle", x);
-    dpi_draw_markup(f->to, "<g transform=\"translate(");
+    put(f->to, "<g transform=\"translate(");
     put_number(f->to, f->left - 52);
-    dpi_draw_markup(f->to, " ");
+    put(f->to, " ");
     put_number(f->to, middle);
-    dpi_draw_markup(f->to, ") rotate(-90)\">");
+    put(f->to, ") rotate(-90)\">");
     dpi_plot_label(f->to, NULL, 0, 0, "middle", y);
-    dpi_draw_markup(f->to, "</g>\n");
+    put(f->to, "</g>\n");
 }

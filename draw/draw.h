@@ -19,8 +19,6 @@ typedef struct dpi_draw {
 
 dpi_draw dpi_draw_to_file(FILE *file);
 
-/* Markup as it stands. */
-void dpi_draw_markup(dpi_draw d, const char *markup);
 /* Text of any origin: what is markup in it is escaped, a control character becomes '?'. */
 void dpi_draw_text(dpi_draw d, const char *text);
 

@@ -10,12 +10,12 @@
 #include "engine/model.h"
 
 static bool is_merged(void *user, const char *tensor) {
-    return dpi_adapter_has(((const dpi_merge *)user)->model, tensor);
+    return dpi_adapter_has(((const dpi_merged *)user)->model, tensor);
 }
 
 /* row += scale * B[row] A: each weight is rounded once. */
 static void add_row(void *user, const char *tensor, int64_t row, float *weights, int64_t n) {
-    const dpi_adapter *a = dpi_adapter_of(((const dpi_merge *)user)->model, tensor, &row);
+    const dpi_adapter *a = dpi_adapter_of(((const dpi_merged *)user)->model, tensor, &row);
     if (!a)
         return;
     const float *b = a->b + row * a->rank;
@@ -38,7 +38,7 @@ static void put_claim(const dpi_gguf *adapter, dpi_gguf_builder *builder) {
 }
 
 static void put_keys(void *user, dpi_gguf_builder *builder) {
-    const dpi_merge *m = user;
+    const dpi_merged *m = user;
     dpi_gguf_put_string(builder, "general.name", m->name);
     if (m->keys)
         m->keys(m->user, builder);
@@ -47,7 +47,7 @@ static void put_keys(void *user, dpi_gguf_builder *builder) {
 }
 
 /* "base + adapter name"; what says NOT PRIVATE of an adapter, or of the base, is in its name. */
-static dpi_status name_it(dpi_merge *m, dpi_error *err) {
+static dpi_status name_it(dpi_merged *m, dpi_error *err) {
     dpi_model_info info;
     dpi_model_info_init(&info);
     DPI_TRY(dpi_model_info_get(m->model, &info, err));
@@ -56,9 +56,9 @@ static dpi_status name_it(dpi_merge *m, dpi_error *err) {
 }
 
 dpi_status dpi_merge_begin(const char *in_path, const char *adapter_path, float scale,
-                           dpi_merge *merge, dpi_error *err) {
+                           dpi_merged *merge, dpi_error *err) {
     dpi_model_options o;
-    *merge = (dpi_merge){0};
+    *merge = (dpi_merged){0};
     if (!in_path || !adapter_path)
         return dpi_fail(err, DPI_STATUS_ARG, "a path is NULL");
     dpi_model_options_init(&o);
@@ -69,11 +69,11 @@ dpi_status dpi_merge_begin(const char *in_path, const char *adapter_path, float 
     return dpi_gguf_open(adapter_path, true, &merge->adapter, err);
 }
 
-dpi_conversion_change dpi_merge_change(dpi_merge *merge) {
+dpi_conversion_change dpi_merge_change(dpi_merged *merge) {
     return (dpi_conversion_change){is_merged, add_row, put_keys, merge};
 }
 
-void dpi_merge_end(dpi_merge *merge) {
+void dpi_merge_end(dpi_merged *merge) {
     dpi_gguf_close(merge->adapter);
     dpi_model_close(merge->model);
 }
@@ -81,7 +81,7 @@ void dpi_merge_end(dpi_merge *merge) {
 dpi_status dpi_model_merge(const char *in_path, const char *adapter_path, float scale,
                            const char *out_path, const dpi_write_options *options,
                            dpi_error *err) {
-    dpi_merge m;
+    dpi_merged m;
     dpi_status status = dpi_merge_begin(in_path, adapter_path, scale, &m, err);
     const dpi_conversion_change change = dpi_merge_change(&m);
     if (status == DPI_STATUS_OK)

@@ -4,7 +4,7 @@
 
 #include "gguf/convert.h"
 
-typedef struct dpi_merge {
+typedef struct dpi_merged {
     dpi_model *model;  /* with the adapter */
     dpi_gguf *adapter; /* its file */
     char name[64];     /* "base + adapter name" */
@@ -12,13 +12,13 @@ typedef struct dpi_merge {
      * own tensors. */
     void (*keys)(void *user, dpi_gguf_builder *builder);
     void *user;
-} dpi_merge;
+} dpi_merged;
 
 /* Opens both. *merge is ended in any case. Errors: those of dpi_model_open with an adapter. */
 DPI_MUST_CHECK dpi_status dpi_merge_begin(const char *in_path, const char *adapter_path,
-                                          float scale, dpi_merge *merge, dpi_error *err);
+                                          float scale, dpi_merged *merge, dpi_error *err);
 /* The change, which refers to *merge. */
-dpi_conversion_change dpi_merge_change(dpi_merge *merge);
-void dpi_merge_end(dpi_merge *merge);
+dpi_conversion_change dpi_merge_change(dpi_merged *merge);
+void dpi_merge_end(dpi_merged *merge);
 
 #endif

@@ -6,7 +6,7 @@
 #include "pipeline/finetune/finetune.h"
 
 typedef struct merged {
-    dpi_merge merge;
+    dpi_merged merge;
     dpi_finetune_claim claim;
     char hex[DPI_FINETUNE_HEX + 1]; /* of the tensors that are written */
 } merged;

@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
-#include "base/utf8.h"
 #include "pipeline/ledger/amount.h"
 
 void dpi_ledger_options_init(dpi_ledger_options *o) {
@@ -86,22 +85,6 @@ void dpi_ledger_date(char date[24]) {
     date[0] = '\0';
     if (gmtime_r(&now, &t) && strftime(date, 24, "%Y-%m-%dT%H:%M:%SZ", &t) == 0)
         date[0] = '\0';
-}
-
-dpi_status dpi_ledger_check_text(const char *what, const char *text, size_t most, dpi_error *err) {
-    const size_t n = strlen(text);
-    size_t step = 1;
-    bool ok = n <= most;
-    for (size_t i = 0; i < n && ok; i += step) {
-        step = dpi_utf8_bytes(text + i, n - i);
-        ok = step > 0 && (unsigned char)text[i] >= 0x20 && text[i] != 0x7f;
-    }
-    if (ok)
-        return DPI_STATUS_OK;
-    return dpi_fail(
-        err, DPI_STATUS_ARG,
-        "%s has %zu bytes, allowed are at most %zu, of UTF-8 without control characters", what, n,
-        most);
 }
 
 /* ---- Reading a dataset ----------------------------------------------------------------------- */

@@ -98,7 +98,8 @@ static dpi_status fail_with(const dpi_ledger *l, int code, dpi_error *err) {
     }
 }
 
-dpi_status dpi_sql_fail(const dpi_ledger *l, dpi_error *err) {
+/* The status and message of the last call on the database. */
+static dpi_status sql_fail(const dpi_ledger *l, dpi_error *err) {
     return fail_with(l, sqlite3_extended_errcode(l->db), err);
 }
 
@@ -127,7 +128,7 @@ static dpi_status prepare(dpi_ledger *l, sqlite3_stmt **statement, dpi_error *er
     if (sqlite3_prepare_v2(l->db, sql, -1, statement, NULL) == SQLITE_OK &&
         bind(*statement, types, values) == SQLITE_OK)
         return DPI_STATUS_OK;
-    const dpi_status status = dpi_sql_fail(l, err);
+    const dpi_status status = sql_fail(l, err);
     sqlite3_finalize(*statement);
     *statement = NULL;
     return status;
@@ -145,7 +146,7 @@ dpi_status dpi_sql_prepare(dpi_ledger *l, sqlite3_stmt **statement, dpi_error *e
 dpi_status dpi_sql_step(dpi_ledger *l, sqlite3_stmt *statement, bool *row, dpi_error *err) {
     const int code = sqlite3_step(statement);
     *row = code == SQLITE_ROW;
-    return code == SQLITE_ROW || code == SQLITE_DONE ? DPI_STATUS_OK : dpi_sql_fail(l, err);
+    return code == SQLITE_ROW || code == SQLITE_DONE ? DPI_STATUS_OK : sql_fail(l, err);
 }
 
 dpi_status dpi_sql_do(dpi_ledger *l, dpi_error *err, const char *sql, const char *types, ...) {
@@ -257,7 +258,7 @@ static dpi_status connect(dpi_ledger *l, bool read_only, dpi_error *err) {
 
 static dpi_status execute(dpi_ledger *l, const char *sql, dpi_error *err) {
     return sqlite3_exec(l->db, sql, NULL, NULL, NULL) == SQLITE_OK ? DPI_STATUS_OK
-                                                                   : dpi_sql_fail(l, err);
+                                                                   : sql_fail(l, err);
 }
 
 /* Whoever is second finds the tables of the first. */
