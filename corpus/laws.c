@@ -1,5 +1,5 @@
-/* laws.c - laws over the attributes of a domain, and draws from them; see grammar.h. */
-#include "corpus/grammar.h"
+/* laws.c - laws over the attributes of a domain, and draws from them; see document_grammar.h. */
+#include "corpus/document_grammar.h"
 
 #include <string.h>
 

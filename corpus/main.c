@@ -1,5 +1,5 @@
 /* main.c - dpinfer-corpus: documents and training examples of the corpus grammar, for making the
- * built-in model; see usage() and grammar.h. */
+ * built-in model; see usage() and document_grammar.h. */
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "corpus/examples.h"
+#include "corpus/prompt_forms.h"
 
 typedef struct options {
     const char *domain, *law, *split, *out, *dir, *attributes;

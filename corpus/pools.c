@@ -1,8 +1,8 @@
 /* pools.c - fictional names, and dates and numbers of a document, shared by all domains; see
- * grammar.h. Every eighth of the large pools is held out, with all its endings. Those make
+ * document_grammar.h. Every eighth of the large pools is held out, with all its endings. Those make
  * thousands of names, so that a model learns to spell one that it has not seen and to repeat it,
  * and not a list. */
-#include "corpus/grammar.h"
+#include "corpus/document_grammar.h"
 
 const corpus_rule corpus_pools[] = {
     {"surname",

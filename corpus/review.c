@@ -1,5 +1,5 @@
-/* review.c - reviews of restaurants and services; the notation is in grammar.h. */
-#include "corpus/grammar.h"
+/* review.c - reviews of restaurants and services; the notation is in document_grammar.h. */
+#include "corpus/document_grammar.h"
 
 #define COUNT(table) (int32_t)(sizeof(table) / sizeof *(table))
 

@@ -138,13 +138,14 @@ static void transformer(dpi_pass *p, const void *context) {
         head(p, context);
 }
 
-void dpi_forward(dpi_session *s, const dpi_batch *batch) {
+void dpi_forward(dpi_session *s, const dpi_token_batch *batch) {
     const vocabulary all = {NULL, 0};
     dpi_model_before_pass(s->model);
     dpi_pass_run(s, batch, s->model->n_weights * batch->n_rows, transformer, &all);
 }
 
-void dpi_forward_head(dpi_session *s, const dpi_batch *batch, const int32_t *ids, int32_t n_ids) {
+void dpi_forward_head(dpi_session *s, const dpi_token_batch *batch, const int32_t *ids,
+                      int32_t n_ids) {
     const vocabulary tokens = {ids, n_ids};
     int64_t n_products = dpi_pass_logit_products(&s->model->output, ids, n_ids) * batch->n_head;
     dpi_pass_run(s, batch, n_products, head, &tokens);

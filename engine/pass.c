@@ -11,8 +11,8 @@ static void clear_own_share(const dpi_pass *p, int32_t n) {
     dpi_share_clear(&shares_of(p, n)[p->thread]);
 }
 
-void dpi_pass_run(dpi_session *s, const dpi_batch *batch, int64_t n_products, dpi_pass_fn *run,
-                  const void *context) {
+void dpi_pass_run(dpi_session *s, const dpi_token_batch *batch, int64_t n_products,
+                  dpi_pass_fn *run, const void *context) {
     int32_t n_threads = n_products < s->worth_sharing ? 1 : s->n_threads;
 #pragma omp parallel num_threads(n_threads)
     {

@@ -22,7 +22,7 @@
 
 typedef struct dpi_pass {
     dpi_session *s;
-    const dpi_batch *batch;
+    const dpi_token_batch *batch;
     int32_t first, n_rows; /* the rows that operations compute, in every array of activations */
     int32_t thread, n_threads;
     const dpi_shape *shape; /* of the layer that is computed */
@@ -36,8 +36,8 @@ typedef void dpi_pass_fn(dpi_pass *p, const void *context);
 
 /* Runs a pass of n_products multiply-adds: alone if they take less time than waiting for other
  * threads may take on a busy machine. */
-void dpi_pass_run(dpi_session *s, const dpi_batch *batch, int64_t n_products, dpi_pass_fn *run,
-                  const void *context);
+void dpi_pass_run(dpi_session *s, const dpi_token_batch *batch, int64_t n_products,
+                  dpi_pass_fn *run, const void *context);
 
 /* ---- Operations (ops.c, attention.c, delta.c) ------------------------------------------------ */
 

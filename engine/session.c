@@ -278,7 +278,7 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
         const int32_t until_pin = dpi_kv_until_pin(&s->kv, seq);
         size_t left = n_tokens - done, room = (size_t)(DPI_CHUNK - first);
         room = room < (size_t)until_pin ? room : (size_t)until_pin;
-        dpi_batch batch = {
+        dpi_token_batch batch = {
             .first = first, .n_rows = (int32_t)(left < room ? left : room), .is_prompt = 1};
         if (status == DPI_STATUS_OK)
             status = dpi_kv_reserve(&s->kv, seq, DPI_KV_WINDOW, kv->length + batch.n_rows, err);
@@ -342,7 +342,7 @@ dpi_status dpi_session_step_partial(dpi_session *s, int32_t n_rows, const int32_
         s->row_token[r] = tokens[r];
         s->dest[r] = logits_of(s, seqs[r]);
     }
-    dpi_batch batch = {.n_rows = n_rows, .n_head = n_logits};
+    dpi_token_batch batch = {.n_rows = n_rows, .n_head = n_logits};
     s->read_seq = -1;
     dpi_forward(s, &batch);
     for (int32_t r = 0; r < n_rows; r++) {
@@ -369,7 +369,7 @@ static dpi_status check_ids(const dpi_session *s, const int32_t *ids, int32_t n_
 dpi_status dpi_session_logits_at(dpi_session *s, int32_t first_row, int32_t n_rows,
                                  const int32_t *ids, int32_t n_ids, dpi_error *err) {
     DPI_TRY(check_ids(s, ids, n_ids, err));
-    dpi_batch batch = s->rest;
+    dpi_token_batch batch = s->rest;
     if (batch.n_rows == 0)
         return dpi_fail(err, DPI_STATUS_STATE,
                         "logits of chosen tokens come after a step, with nothing between");

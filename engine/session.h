@@ -52,11 +52,11 @@ typedef struct dpi_work {
 /* One pass through the model. Rows r in [0, n_rows) stand at buffer row first + r; row_seq,
  * row_pos and row_token (indexed by r) say what they are. Logits are wanted of n_head of them, from
  * r = head_first on, and go to dest[r]. */
-typedef struct dpi_batch {
+typedef struct dpi_token_batch {
     int32_t first, n_rows;
     int32_t head_first, n_head;
     int32_t is_prompt; /* rows are consecutive positions of one sequence, at row p % DPI_CHUNK */
-} dpi_batch;
+} dpi_token_batch;
 
 struct dpi_session {
     const dpi_model *model;
@@ -77,8 +77,8 @@ struct dpi_session {
     float *logits;  /* [n_seq, n_vocab] */
     unsigned char *ready; /* [n_seq] 1: logits are those after the sequence's last token */
     float **dest;   /* [max_rows] where the logits of a row go */
-    dpi_batch rest; /* the last step; rows from head_first on came without logits. n_rows 0: the
-                       last pass was no step, or there was none */
+    dpi_token_batch rest; /* the last step; rows from head_first on came without logits. n_rows 0:
+                             the last pass was no step, or there was none */
     int32_t read_seq; /* the sequence of the last pass, if it ended a prefill; else -1 */
     int32_t n_read; /* of it the last rows, whose normalised states are in work.norm */
     int32_t *row_seq, *row_pos, *row_token; /* [max_rows] */
@@ -88,11 +88,11 @@ struct dpi_session {
 };
 
 /* The pass. The caches have room; lengths are the caller's to advance. */
-void dpi_forward(dpi_session *session, const dpi_batch *batch);
+void dpi_forward(dpi_session *session, const dpi_token_batch *batch);
 
 /* Logits of other rows of the last pass: `batch` is that pass's but for head_first and n_head.
  * Those of tokens ids [n_ids], ascending, and of some beside them; NULL: all. */
-void dpi_forward_head(dpi_session *session, const dpi_batch *batch, const int32_t *ids,
+void dpi_forward_head(dpi_session *session, const dpi_token_batch *batch, const int32_t *ids,
                       int32_t n_ids);
 
 #endif

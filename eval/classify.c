@@ -9,7 +9,7 @@
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
 #include "eval/loaded.h"
-#include "eval/rows.h"
+#include "eval/labelled_rows.h"
 
 /* ---- liblinear ------------------------------------------------------------------------------- */
 

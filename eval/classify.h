@@ -3,7 +3,7 @@
 #ifndef DPI_EVAL_CLASSIFY_H
 #define DPI_EVAL_CLASSIFY_H
 
-#include "eval/texts.h"
+#include "eval/text_set.h"
 
 typedef struct eval_accuracy {
     double accuracy;       /* share of the test texts whose label is predicted */

@@ -6,7 +6,7 @@
 
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
-#include "eval/values.h"
+#include "eval/intervals.h"
 
 static const float *vector_at(const eval_vectors *v, int32_t i) {
     return v->at + (size_t)(v->n == 1 ? 0 : i) * (size_t)v->dim;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "dpinfer/memory.h"
-#include "eval/attributes.h"
+#include "eval/attribute_values.h"
 #include "eval/classify.h"
 #include "eval/coherence.h"
 #include "eval/fail.h"
@@ -17,7 +17,7 @@
 #include "eval/measure_structure.h"
 #include "eval/perturbed.h"
 #include "eval/pii.h"
-#include "eval/values.h"
+#include "eval/intervals.h"
 #include "eval/variation.h"
 
 /* ---- Length ---------------------------------------------------------------------------------- */

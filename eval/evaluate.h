@@ -11,7 +11,7 @@
 #include "eval/mauve.h"
 #include "eval/members.h"
 #include "eval/structure.h"
-#include "eval/texts.h"
+#include "eval/text_set.h"
 
 enum { EVAL_VALUES_MAX = 160, EVAL_BINS = 20, EVAL_NEIGHBOURS = 3 };
 
@@ -45,7 +45,7 @@ typedef struct evaluation {
     bool has_mauve;
     mauve_score mauve;
     mauve_options settings;
-    bool is_released; /* counts with noise, see released.h: nothing in it is private then */
+    bool is_released; /* counts with noise, see released_counts.h: nothing in it is private then */
     dpi_counts_info released;
     bool has_members, has_canaries;
     eval_ranking members, canaries;

@@ -4,7 +4,7 @@
 
 #include "dpinfer/session.h"
 #include "eval/mauve.h"
-#include "eval/texts.h"
+#include "eval/text_set.h"
 
 /* Of a set of texts. Private where they are. */
 typedef struct eval_reading {

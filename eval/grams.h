@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "eval/texts.h"
+#include "eval/text_set.h"
 
 /* Share of the n-grams that are different ones: of all texts together, and the mean over the texts
  * that have one; 0 where there is none. each [texts->n]: of each text, NAN without one; may be

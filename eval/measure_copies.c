@@ -6,7 +6,7 @@
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
 #include "eval/grams.h"
-#include "eval/values.h"
+#include "eval/intervals.h"
 
 /* Keys and labels of runs: the longest of all, of each text, of each real text. */
 typedef struct runs {

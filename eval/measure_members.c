@@ -6,7 +6,7 @@
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
 #include "eval/ngram.h"
-#include "eval/values.h"
+#include "eval/intervals.h"
 
 /* Models of n-grams: of the synthetic texts, of all real ones, of real ones with odd and with even
  * places. */

@@ -3,7 +3,7 @@
 
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
-#include "eval/values.h"
+#include "eval/intervals.h"
 
 /* Fields of two sets of objects. */
 typedef struct fields {

@@ -9,7 +9,7 @@
 #include "dpinfer/bounds.h"
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
-#include "eval/values.h"
+#include "eval/intervals.h"
 
 enum { RESAMPLES = 1000 };
 

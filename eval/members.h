@@ -7,7 +7,7 @@
 #ifndef DPI_EVAL_MEMBERS_H
 #define DPI_EVAL_MEMBERS_H
 
-#include "eval/texts.h"
+#include "eval/text_set.h"
 
 enum { EVAL_ROC_POINTS = 61 };
 

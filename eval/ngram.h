@@ -10,7 +10,7 @@
 #ifndef DPI_EVAL_NGRAM_H
 #define DPI_EVAL_NGRAM_H
 
-#include "eval/texts.h"
+#include "eval/text_set.h"
 
 enum { EVAL_NGRAM_MAX = 5 };
 

@@ -14,7 +14,7 @@
 #ifndef DPI_EVAL_PERTURBED_H
 #define DPI_EVAL_PERTURBED_H
 
-#include "eval/rows.h"
+#include "eval/labelled_rows.h"
 
 #define EVAL_PERTURBED_LAMBDA .01
 #define EVAL_PERTURBED_SLACK 1e-3 /* of D: gradients that are left, in units of C, one record's */

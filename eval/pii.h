@@ -3,7 +3,7 @@
 #ifndef DPI_EVAL_PII_H
 #define DPI_EVAL_PII_H
 
-#include "eval/texts.h"
+#include "eval/text_set.h"
 
 typedef enum eval_pii_kind {
     EVAL_PII_EMAIL,

@@ -1,4 +1,4 @@
-/* plots.h - an evaluation as plots in SVG, part of a page of HTML (report.c). */
+/* plots.h - an evaluation as plots in SVG, part of a page of HTML (evaluation_report.c). */
 #ifndef DPI_EVAL_PLOTS_H
 #define DPI_EVAL_PLOTS_H
 

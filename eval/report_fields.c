@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "draw/draw.h"
+
 enum { PLOT_WIDTH = 300, PLOT_HEIGHT = 48 };
 
 /* 95 % of a noisy count. */
@@ -170,52 +172,29 @@ json_t *fields_json(const eval_structure *s) {
 
 /* ---- HTML ------------------------------------------------------------------------------------ */
 
-void report_put_html(const char *text, FILE *f) {
-    for (; *text; text++)
-        switch (*text) {
-        case '<':
-            fputs("&lt;", f);
-            break;
-        case '>':
-            fputs("&gt;", f);
-            break;
-        case '&':
-            fputs("&amp;", f);
-            break;
-        case '"':
-            fputs("&quot;", f);
-            break;
-        default:
-            fputc((unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text, f);
-        }
-}
+static void put_html(const char *text, FILE *f) { dpi_draw_text(dpi_draw_to_file(f), text); }
 
 static void plot_field(const eval_field *x, FILE *f) {
+    const dpi_draw d = dpi_draw_to_file(f);
     const double width = (double)PLOT_WIDTH / (x->n_bins > 0 ? x->n_bins : 1);
     double most = 1e-12;
     for (int32_t b = 0; b < x->n_bins; b++)
         most = fmax(most, fmax(x->share[0][b], x->share[1][b]));
-    fprintf(f, "<svg class=\"field\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", PLOT_WIDTH,
-            PLOT_HEIGHT);
-    report_put_html(x->name, f);
-    fputs("\">", f);
+    dpi_plot_begin_small(d, x->name, PLOT_WIDTH, PLOT_HEIGHT);
     for (int32_t b = 0; b < x->n_bins; b++)
         for (int32_t k = 0; k < 2; k++) {
             const double height = (PLOT_HEIGHT - 2) * x->share[k][b] / most;
-            fprintf(f,
-                    "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
-                    "style=\"fill:var(--%c)\"><title>",
-                    (b + (k ? .52 : .08)) * width, PLOT_HEIGHT - height, width * .4, height,
-                    k ? 'b' : 'a');
-            report_put_html(x->bin[b], f);
-            fprintf(f, ": %.3g %%</title></rect>", 100 * x->share[k][b]);
+            char percent[32];
+            snprintf(percent, sizeof percent, "%.3g %%", 100 * x->share[k][b]);
+            dpi_plot_bar(d, k ? "c1" : "c0", (b + (k ? .52 : .08)) * width, PLOT_HEIGHT - height,
+                         width * .4, height, x->bin[b], percent);
         }
-    fputs("</svg>", f);
+    dpi_plot_end_small(d);
 }
 
 static void print_counts_html(const eval_field *x, FILE *f) {
     fputs("<h2>counts of ", f);
-    report_put_html(x->name, f);
+    put_html(x->name, f);
     fputs("</h2>\n<table><tr><th class=\"n\">real, with noise</th><th class=\"n\">95 %</th>"
           "<th class=\"n\">synthetic</th><th>cell</th></tr>\n", f);
     for (int32_t b = 0; b < x->n_bins; b++) {
@@ -225,7 +204,7 @@ static void print_counts_html(const eval_field *x, FILE *f) {
         if (x->has_synthetic)
             fprintf(f, "%lld", (long long)x->count[0][b]);
         fputs("</td><td>", f);
-        report_put_html(x->bin[b], f);
+        put_html(x->bin[b], f);
         fputs("</td></tr>\n", f);
     }
     fputs("</table>\n", f);
@@ -250,7 +229,7 @@ void fields_print_html(const eval_structure *s, FILE *f) {
     for (int32_t i = 0; i < s->n_fields; i++) {
         const eval_field *x = &s->field[i];
         fputs("<tr><td>", f);
-        report_put_html(x->name, f);
+        put_html(x->name, f);
         fprintf(f, "</td><td class=\"n\">%.4g</td><td class=\"n\">", x->tv);
         if (has_interval(x))
             fprintf(f, "%.4g to %.4g", x->tv_low, x->tv_high);
@@ -258,10 +237,10 @@ void fields_print_html(const eval_structure *s, FILE *f) {
                 100 * x->present[0], 100 * x->present[1]);
         plot_field(x, f);
         fputs("<br><small>", f);
-        report_put_html(x->n_bins > 0 ? x->bin[0] : "", f);
+        put_html(x->n_bins > 0 ? x->bin[0] : "", f);
         if (x->n_bins > 1) {
             fputs(x->kind == EVAL_FIELD_VALUES ? ", " : ", up to ", f);
-            report_put_html(x->bin[x->kind == EVAL_FIELD_VALUES ? 1 : x->n_bins - 1], f);
+            put_html(x->bin[x->kind == EVAL_FIELD_VALUES ? 1 : x->n_bins - 1], f);
             fputs(x->kind == EVAL_FIELD_VALUES && x->n_bins > 2 ? ", ..." : "", f);
         }
         fputs(x->kind == EVAL_FIELD_WORDS ? " words</small></td></tr>\n" : "</small></td></tr>\n",

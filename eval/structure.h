@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "dpinfer/grammar.h"
-#include "eval/texts.h"
+#include "eval/text_set.h"
 
 enum { EVAL_FIELDS_MAX = 64, EVAL_FIELD_BINS = 20 };
 
@@ -29,7 +29,7 @@ typedef struct eval_field {
     int32_t n_bins;
     char *bin[EVAL_FIELD_BINS]; /* what it is: a value, "other", or "12 .. 15" */
     double share[2][EVAL_FIELD_BINS];
-    /* Of released.h alone: */
+    /* Of released_counts.h alone: */
     bool is_released, has_synthetic; /* the real side has noise; there is a synthetic side */
     int64_t count[2][EVAL_FIELD_BINS];
     int64_t noise; /* 95 %: a count of real texts is so far from the true one at most */

@@ -6,7 +6,7 @@
 #define DPI_BENCH_UTILITY_H
 
 #include "dpinfer.h"
-#include "corpus/grammar.h"
+#include "corpus/document_grammar.h"
 
 typedef enum setting_kind {
     DOCUMENTS_PRIVATE, /* fresh documents of the private law, by the grammar: the best there is */

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "draw/draw.h"
+
 void setting_name(const setting *s, char *name, size_t size) {
     static const char *const names[] = {"documents of the private law",
                                         "documents of the public law", "public",
@@ -98,29 +100,35 @@ static void write_csv(FILE *f, const target *t, const result *results, int32_t n
 
 /* ---- Plot: 1 - TV against B, a line per variant and epsilon --------------------------------- */
 
-enum { WIDTH = 720, HEIGHT = 440, LEFT = 70, RIGHT = 230, TOP = 40, BOTTOM = 60 };
-
-static const char *const colours[] = {"#1b6ca8", "#2a9d5c", "#e08a1e", "#c0392b", "#7d3c98",
-                                      "#555555"};
-static const char *const dashes[] = {"none", "8 3", "2 3", "10 3 2 3"};
+enum { WIDTH = 720, HEIGHT = 440, LEFT = 70, RIGHT = 230, TOP = 40, BOTTOM = 60, MARGIN = 20 };
 
 typedef struct plot {
-    FILE *f;
+    dpi_frame frame;
     double min_b, max_b, low, high; /* of the axes; B on a logarithmic one */
+    int32_t n_legend;
 } plot;
 
+static double share_of_b(const plot *p, double b) {
+    const double span = log(p->max_b / p->min_b), width = p->frame.right - p->frame.left;
+    const double at = span > 0 ? log(b / p->min_b) / span : 0.5;
+    return (MARGIN + at * (width - 2 * MARGIN)) / width;
+}
+
 static double plot_x(const plot *p, double b) {
-    double span = log(p->max_b / p->min_b);
-    double at = span > 0 ? log(b / p->min_b) / span : 0.5;
-    return LEFT + 20 + at * (WIDTH - LEFT - RIGHT - 40);
+    return dpi_frame_x(&p->frame, share_of_b(p, b));
+}
+
+static double share_of_utility(const plot *p, double utility) {
+    return (utility - p->low) / (p->high - p->low);
 }
 
 static double plot_y(const plot *p, double utility) {
-    return TOP + (p->high - utility) / (p->high - p->low) * (HEIGHT - TOP - BOTTOM);
+    return dpi_frame_y(&p->frame, share_of_utility(p, utility));
 }
 
 static plot plot_scale(FILE *f, const result *results, int32_t n_results) {
-    plot p = {f, INFINITY, 1, 1, 0};
+    plot p = {{dpi_draw_to_file(f), LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM},
+              INFINITY, 1, 1, 0, 0};
     for (const result *r = results; r < results + n_results; r++) {
         double u = 1 - r->of[0].value;
         p.low = u - 0.05 < p.low ? u - 0.05 : p.low;
@@ -137,33 +145,28 @@ static plot plot_scale(FILE *f, const result *results, int32_t n_results) {
 }
 
 static void draw_axes(const plot *p, const target *t) {
-    fprintf(p->f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
-                  "font-family=\"sans-serif\" font-size=\"13\">\n"
-                  "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-                  "<text x=\"%d\" y=\"22\" font-size=\"15\">How well texts match the private "
-                  "attributes (%s)</text>\n", WIDTH, HEIGHT, LEFT, t->d->name);
-    for (double u = p->low; u < p->high + 0.01; u += 0.1)
-        fprintf(p->f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#dddddd\"/>"
-                      "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.1f</text>\n", LEFT,
-                WIDTH - RIGHT, plot_y(p, u), plot_y(p, u), LEFT - 8, plot_y(p, u) + 4, u);
-    fprintf(p->f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">references per text, B</text>\n"
-                  "<text transform=\"translate(22 %d) rotate(-90)\" text-anchor=\"middle\">"
-                  "utility: 1 - total variation</text>\n", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16,
-            (TOP + HEIGHT - BOTTOM) / 2);
+    char text[128];
+    snprintf(text, sizeof text, "How well texts match the private attributes (%s)", t->d->name);
+    dpi_image_begin(p->frame.to, text, WIDTH, HEIGHT);
+    dpi_plot_label(p->frame.to, "title", LEFT, 22, "start", text);
+    for (double u = p->low; u < p->high + 0.01; u += 0.1) {
+        snprintf(text, sizeof text, "%.1f", u);
+        dpi_frame_tick_y(&p->frame, share_of_utility(p, u), text);
+    }
+    dpi_frame_names(&p->frame, "references per text, B", "utility: 1 - total variation");
 }
 
-static void draw_baseline(const plot *p, const result *r, int32_t *n_legend) {
-    char name[NAME_BYTES];
-    double y = plot_y(p, 1 - r->of[0].value);
+static void draw_key(plot *p, const char *kind, const char *name) {
+    dpi_plot_key(p->frame.to, kind, WIDTH - RIGHT + 12, TOP + 18 * p->n_legend++, name);
+}
+
+static void draw_baseline(plot *p, const result *r) {
+    char name[NAME_BYTES], kind[8];
+    const double y = plot_y(p, 1 - r->of[0].value);
     setting_name(&r->s, name, sizeof name);
-    fprintf(p->f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#999999\" "
-                  "stroke-dasharray=\"%s\"/>\n"
-                  "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#999999\" "
-                  "stroke-dasharray=\"%s\"/><text x=\"%d\" y=\"%d\" font-size=\"11\">%s</text>\n",
-            LEFT, WIDTH - RIGHT, y, y, dashes[r->s.kind % 4], WIDTH - RIGHT + 12,
-            WIDTH - RIGHT + 40, TOP + 18 * *n_legend, TOP + 18 * *n_legend, dashes[r->s.kind % 4],
-            WIDTH - RIGHT + 46, TOP + 18 * *n_legend + 4, name);
-    (*n_legend)++;
+    snprintf(kind, sizeof kind, "c%d d%d", DPI_DRAW_COLOURS - 1, (int)r->s.kind % DPI_DRAW_DASHES);
+    dpi_plot_line(p->frame.to, kind, p->frame.left, y, p->frame.right, y);
+    draw_key(p, kind, name);
 }
 
 static bool same_line(const setting *a, const setting *b) {
@@ -172,65 +175,75 @@ static bool same_line(const setting *a, const setting *b) {
 }
 
 /* The line that starts with result `first`, if none before it belongs to the same. */
-static void draw_line(const plot *p, const result *results, int32_t n, int32_t first,
-                      int32_t colour, int32_t dash, int32_t *n_legend) {
-    fprintf(p->f, "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"%s\" "
-                  "stroke-dasharray=\"%s\" points=\"", colours[colour % 6], dashes[dash % 4]);
+static void draw_line(plot *p, const result *results, int32_t n, int32_t first, int32_t colour,
+                      int32_t dash) {
+    const dpi_draw d = p->frame.to;
+    char plain[4], kind[8], name[NAME_BYTES];
+    snprintf(plain, sizeof plain, "c%d", (int)colour % (DPI_DRAW_COLOURS - 1));
+    snprintf(kind, sizeof kind, "%s d%d", plain, (int)dash % DPI_DRAW_DASHES);
+    dpi_plot_curve_begin(d, kind);
     for (int32_t i = first; i < n; i++)
         if (same_line(&results[first].s, &results[i].s))
-            fprintf(p->f, "%.1f,%.1f ", plot_x(p, results[i].s.n_ref),
-                    plot_y(p, 1 - results[i].of[0].value));
-    fputs("\"/>\n", p->f);
+            dpi_plot_curve_point(d, plot_x(p, results[i].s.n_ref),
+                                 plot_y(p, 1 - results[i].of[0].value));
+    dpi_plot_curve_end(d);
     for (int32_t i = first; i < n; i++) {
         const result *r = &results[i];
         if (!same_line(&results[first].s, &r->s))
             continue;
-        double x = plot_x(p, r->s.n_ref), y = plot_y(p, 1 - r->of[0].value);
-        double half = r->of[0].half / (p->high - p->low) * (HEIGHT - TOP - BOTTOM);
-        fprintf(p->f, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>"
-                      "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"/>\n", x, x, y - half,
-                y + half, colours[colour % 6], x, y, colours[colour % 6]);
+        const double x = plot_x(p, r->s.n_ref), u = 1 - r->of[0].value, half = r->of[0].half;
+        dpi_plot_line(d, plain, x, plot_y(p, u - half), x, plot_y(p, u + half));
+        dpi_plot_point(d, plain, x, plot_y(p, u));
     }
-    int32_t y = TOP + 18 * (*n_legend)++;
-    fprintf(p->f, "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke-width=\"2\" stroke=\"%s\" "
-                  "stroke-dasharray=\"%s\"/><text x=\"%d\" y=\"%d\" font-size=\"11\">%s, eps = %g"
-                  "</text>\n", WIDTH - RIGHT + 12, WIDTH - RIGHT + 40, y, y, colours[colour % 6],
-            dashes[dash % 4], WIDTH - RIGHT + 46, y + 4, results[first].s.v->name,
-            results[first].s.epsilon);
+    snprintf(name, sizeof name, "%s, eps = %g", results[first].s.v->name,
+             results[first].s.epsilon);
+    draw_key(p, kind, name);
 }
 
-static void draw_results(const plot *p, const result *results, int32_t n) {
-    int32_t n_legend = 0;
-    for (int32_t i = 0; i < n; i++) {
-        int32_t colour = 0, dash = 0, k = 0;
-        const setting *s = &results[i].s;
-        if (s->kind != TEXT_PRIVATE) {
-            draw_baseline(p, &results[i], &n_legend);
-            continue;
-        }
-        while (!same_line(&results[k].s, s))
-            k++;
-        if (k < i)
-            continue;
-        for (k = 0; k < i; k++) { /* a colour for each epsilon, a dash for each variant, in order */
-            const setting *before = &results[k].s;
-            bool is_new = before->kind == TEXT_PRIVATE;
-            for (int32_t j = 0; j < k && is_new; j++)
-                is_new = !same_line(&results[j].s, before);
-            colour += is_new && before->v == s->v;
-            dash += is_new && before->epsilon == s->epsilon;
-        }
-        draw_line(p, results, n, i, colour, dash, &n_legend);
+/* The line of result i, if it is the first of it: a colour for each epsilon, a dash for each
+ * variant, in order. */
+static void draw_line_of(plot *p, const result *results, int32_t n, int32_t i) {
+    const setting *s = &results[i].s;
+    int32_t colour = 0, dash = 0, k = 0;
+    while (!same_line(&results[k].s, s))
+        k++;
+    if (k < i)
+        return;
+    for (k = 0; k < i; k++) {
+        const setting *before = &results[k].s;
+        bool is_new = before->kind == TEXT_PRIVATE;
+        for (int32_t j = 0; j < k && is_new; j++)
+            is_new = !same_line(&results[j].s, before);
+        colour += is_new && before->v == s->v;
+        dash += is_new && before->epsilon == s->epsilon;
     }
+    draw_line(p, results, n, i, colour, dash);
+}
+
+/* The places of B that any result has. */
+static void draw_ticks(const plot *p, const result *results, int32_t n) {
     for (int32_t i = 0; i < n; i++) {
         bool is_new = results[i].s.kind == TEXT_PRIVATE;
+        char text[16];
         for (int32_t k = 0; k < i && is_new; k++)
             is_new = results[k].s.n_ref != results[i].s.n_ref;
+        snprintf(text, sizeof text, "%d", (int)results[i].s.n_ref);
         if (is_new)
-            fprintf(p->f, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n",
-                    plot_x(p, results[i].s.n_ref), HEIGHT - BOTTOM + 20, (int)results[i].s.n_ref);
+            dpi_frame_tick_x(&p->frame, share_of_b(p, results[i].s.n_ref), text);
     }
-    fputs("</svg>\n", p->f);
+}
+
+static void draw_plot(FILE *f, const target *t, const result *results, int32_t n) {
+    plot p = plot_scale(f, results, n);
+    draw_axes(&p, t);
+    for (int32_t i = 0; i < n; i++) {
+        if (results[i].s.kind == TEXT_PRIVATE)
+            draw_line_of(&p, results, n, i);
+        else
+            draw_baseline(&p, &results[i]);
+    }
+    draw_ticks(&p, results, n);
+    dpi_image_end(p.frame.to);
 }
 
 /* ---- Files ---------------------------------------------------------------------------------- */
@@ -251,9 +264,7 @@ int report_write(const char *prefix, const maker_options *o, const target *t, co
     if (code == 0) {
         write_table(f[0], o, t, results, n_results);
         write_csv(f[1], t, results, n_results);
-        plot p = plot_scale(f[2], results, n_results);
-        draw_axes(&p, t);
-        draw_results(&p, results, n_results);
+        draw_plot(f[2], t, results, n_results);
     }
     for (int32_t i = 0; i < 3; i++)
         if (f[i] && fclose(f[i])) {

@@ -85,7 +85,7 @@ static bool is_followed(dpi_automaton *a, walk *w, int32_t open) {
 
 static void look_at(dpi_automaton *a, walk *w, dpi_automaton_item item) {
     const dpi_grammar *g = a->grammar;
-    const dpi_state s = g->states[item.state];
+    const dpi_rule_state s = g->states[item.state];
     const dpi_automaton_open o = a->open[item.open];
     switch ((dpi_state_kind)s.kind) {
     case DPI_STATE_BYTE:
@@ -242,7 +242,7 @@ static int32_t follow_items(dpi_automaton *a, int32_t state, uint8_t byte) {
     begin(w);
     for (uint32_t i = set.n; i-- > 0;) {
         const dpi_automaton_item item = a->items[set.first + i];
-        const dpi_state *s = &a->grammar->states[item.state];
+        const dpi_rule_state *s = &a->grammar->states[item.state];
         if (s->low <= byte && byte <= s->high)
             push(a, w, s->next, item.open);
     }

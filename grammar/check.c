@@ -34,7 +34,7 @@ static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 static int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
 
 /* A rule that is called last leaves nothing open behind it. */
-static int32_t height_of(const dpi_grammar *g, const dpi_rules *rules, const dpi_state *s) {
+static int32_t height_of(const dpi_grammar *g, const dpi_rules *rules, const dpi_rule_state *s) {
     if (s->kind == DPI_STATE_END)
         return 0;
     if (s->kind == DPI_STATE_BYTE)
@@ -93,7 +93,7 @@ static bool search_beginning(const dpi_rules *rules, const dpi_grammar *g, searc
     s->n = 0;
     add(s, rules->rules[rule].start);
     while (s->n > 0) {
-        const dpi_state *state = &g->states[s->todo[--s->n]];
+        const dpi_rule_state *state = &g->states[s->todo[--s->n]];
         is_empty_too = is_empty_too || state->kind == DPI_STATE_END;
         if (state->kind == DPI_STATE_SPLIT) {
             add(s, state->next);
@@ -178,7 +178,9 @@ static dpi_status find_left(dpi_rules *rules, const dpi_grammar *g, search *s, e
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
-dpi_status dpi_grammar_check(dpi_rules *rules, dpi_grammar *g, dpi_error *err) {
+/* Fills heights. Errors: FORMAT (a rule that never ends, or that begins with itself),
+ * MEMORY. */
+static dpi_status fill_heights(dpi_rules *rules, dpi_grammar *g, dpi_error *err) {
     const size_t n = (size_t)g->n_states + (size_t)rules->n_rules + 1;
     search s = {.todo = dpi_calloc(n, sizeof(int32_t)), .seen = dpi_calloc(n, sizeof(int32_t))};
     edges e = {.n_to = dpi_calloc(n, sizeof(int32_t))};
@@ -199,7 +201,7 @@ dpi_status dpi_grammar_check(dpi_rules *rules, dpi_grammar *g, dpi_error *err) {
 static dpi_status make(dpi_rules *rules, dpi_grammar *g, dpi_error *err) {
     DPI_TRY(check_defined(rules, g, err));
     DPI_TRY(dpi_states_make(rules, g, err));
-    DPI_TRY(dpi_grammar_check(rules, g, err));
+    DPI_TRY(fill_heights(rules, g, err));
     g->n_rules = rules->n_rules;
     g->most_bytes = UINT64_MAX;
     g->starts = dpi_calloc((size_t)rules->n_rules, sizeof *g->starts);

@@ -80,15 +80,15 @@ typedef enum dpi_state_kind {
     DPI_STATE_CALL   /* the rule `other`, then next */
 } dpi_state_kind;
 
-typedef struct dpi_state {
+typedef struct dpi_rule_state {
     uint8_t kind, low, high;
     uint8_t reserved;
     int32_t next, other;
     int32_t height; /* rules that have to be open at once from here to the end of this rule */
-} dpi_state;
+} dpi_rule_state;
 
 struct dpi_grammar {
-    dpi_state *states; /* [n_states]; 0 is END, of all rules */
+    dpi_rule_state *states; /* [n_states]; 0 is END, of all rules */
     int32_t *starts;   /* [n_rules] */
     int32_t n_states, n_rules;
     int32_t root; /* a rule */
@@ -97,9 +97,5 @@ struct dpi_grammar {
 
 /* states.c: fills the grammar's states, and rules[].start. Errors: LIMIT, MEMORY. */
 dpi_status dpi_states_make(dpi_rules *rules, dpi_grammar *grammar, dpi_error *err);
-
-/* check.c: fills heights. Errors: FORMAT (a rule that never ends, or that begins with itself),
- * MEMORY. */
-dpi_status dpi_grammar_check(dpi_rules *rules, dpi_grammar *grammar, dpi_error *err);
 
 #endif

@@ -454,7 +454,7 @@ static dpi_status check_tokens(const dpi_mask *m, const dpi_grammar *g, const en
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "a grammar with a model that has no end-of-generation token");
     for (int32_t i = 0; i < g->n_states; i++) {
-        const dpi_state *s = &g->states[i];
+        const dpi_rule_state *s = &g->states[i];
         int32_t byte = s->low;
         while (s->kind == DPI_STATE_BYTE && byte <= s->high && !has[byte])
             byte++;

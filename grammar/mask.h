@@ -1,5 +1,5 @@
 /* mask.h - which tokens of a vocabulary a place of a grammar allows. Internal; dpinfer/grammar.h
- * has the public part, pipeline/mask.c makes a mask of a model.
+ * has the public part, pipeline/model_mask.c makes a mask of a model.
  *
  * The bytes of all tokens are one tree, of which a place is compared with as much as it allows.
  * What a place allows is kept. */

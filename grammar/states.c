@@ -15,7 +15,7 @@ typedef struct maker {
     dpi_error *err;
 } maker;
 
-static dpi_status add_state(maker *m, dpi_state state, int32_t *index) {
+static dpi_status add_state(maker *m, dpi_rule_state state, int32_t *index) {
     dpi_grammar *g = m->grammar;
     if (g->n_states == DPI_GRAMMAR_STATES_MAX)
         return dpi_fail(m->err, DPI_STATUS_LIMIT,
@@ -48,13 +48,14 @@ static dpi_status add_bytes(maker *m, dpi_code_range r, int32_t next, int32_t *s
     (void)encode(r.high, high);
     for (int i = n - 1; i >= 0; i--)
         DPI_TRY(add_state(
-            m, (dpi_state){.kind = DPI_STATE_BYTE, .low = low[i], .high = high[i], .next = at},
+            m, (dpi_rule_state){.kind = DPI_STATE_BYTE, .low = low[i], .high = high[i], .next = at},
             &at));
     if (*start < 0) {
         *start = at;
         return DPI_STATUS_OK;
     }
-    return add_state(m, (dpi_state){.kind = DPI_STATE_SPLIT, .next = at, .other = *start}, start);
+    return add_state(m, (dpi_rule_state){.kind = DPI_STATE_SPLIT, .next = at, .other = *start},
+                     start);
 }
 
 /* Where a range has to be cut: its first part ends at *middle. */
@@ -106,7 +107,7 @@ static dpi_status add_choice(maker *m, const dpi_node *node, int32_t next, int32
             *start = one;
         else
             DPI_TRY(add_state(
-                m, (dpi_state){.kind = DPI_STATE_SPLIT, .next = one, .other = *start}, start));
+                m, (dpi_rule_state){.kind = DPI_STATE_SPLIT, .next = one, .other = *start}, start));
     }
     return DPI_STATUS_OK;
 }
@@ -115,14 +116,15 @@ static dpi_status add_choice(maker *m, const dpi_node *node, int32_t next, int32
 static dpi_status add_repeat(maker *m, const dpi_node *node, int32_t next, int32_t *start) {
     int32_t at = next, body;
     if (node->max < 0) {
-        DPI_TRY(add_state(m, (dpi_state){.kind = DPI_STATE_SPLIT, .other = next}, &at));
+        DPI_TRY(add_state(m, (dpi_rule_state){.kind = DPI_STATE_SPLIT, .other = next}, &at));
         DPI_TRY(add_node(m, node->first, at, &body));
         m->grammar->states[at].next = body;
     }
     for (int32_t i = node->min; i < node->max; i++) {
         DPI_TRY(add_node(m, node->first, at, &body));
         DPI_TRY(
-            add_state(m, (dpi_state){.kind = DPI_STATE_SPLIT, .next = body, .other = next}, &at));
+            add_state(m, (dpi_rule_state){.kind = DPI_STATE_SPLIT, .next = body, .other = next},
+                      &at));
     }
     for (int32_t i = 0; i < node->min; i++)
         DPI_TRY(add_node(m, node->first, at, &at));
@@ -140,7 +142,7 @@ static dpi_status add_node(maker *m, int32_t index, int32_t next, int32_t *start
     case DPI_NODE_CHARS: return add_chars(m, node, next, start);
     case DPI_NODE_RULE:
         return add_state(
-            m, (dpi_state){.kind = DPI_STATE_CALL, .next = next, .other = node->first}, start);
+            m, (dpi_rule_state){.kind = DPI_STATE_CALL, .next = next, .other = node->first}, start);
     case DPI_NODE_CHOICE: return add_choice(m, node, next, start);
     case DPI_NODE_REPEAT: return add_repeat(m, node, next, start);
     case DPI_NODE_LIST: break;
@@ -154,7 +156,7 @@ static dpi_status add_node(maker *m, int32_t index, int32_t next, int32_t *start
 dpi_status dpi_states_make(dpi_rules *rules, dpi_grammar *grammar, dpi_error *err) {
     maker m = {.rules = rules, .grammar = grammar, .err = err};
     int32_t end = -1;
-    DPI_TRY(add_state(&m, (dpi_state){.kind = DPI_STATE_END}, &end));
+    DPI_TRY(add_state(&m, (dpi_rule_state){.kind = DPI_STATE_END}, &end));
     for (int32_t i = 0; i < rules->n_rules; i++)
         DPI_TRY(add_node(&m, rules->rules[i].node, end, &rules->rules[i].start));
     return DPI_STATUS_OK;

@@ -5,7 +5,8 @@
 
 enum { SUPER = DPI_MAX_BLOCK };
 
-void dpi_k_scales_get(const unsigned char *packed, int k, int *scale, int *min) {
+/* Scale and minimum of sub-block k: see dpi_k_scales_put. */
+static void k_scales_of(const unsigned char *packed, int k, int *scale, int *min) {
     if (k < 4) {
         *scale = packed[k] & 63;
         *min = packed[k + 4] & 63;
@@ -69,7 +70,7 @@ void dpi_q4_k_dequantize(const void *src, float *dst, int64_t n) {
         float d = load_f16(p), dmin = load_f16(p + 2);
         for (int s = 0; s < 8; s++) {
             int sc, m, shift = s % 2 * 4;
-            dpi_k_scales_get(p + 4, s, &sc, &m);
+            k_scales_of(p + 4, s, &sc, &m);
             const unsigned char *q = p + 16 + s / 2 * 32;
             float scale = d * (float)sc, min = dmin * (float)m;
             for (int l = 0; l < 32; l++)
@@ -87,7 +88,7 @@ void dpi_q5_k_dequantize(const void *src, float *dst, int64_t n) {
         const unsigned char *h = p + 16;
         for (int s = 0; s < 8; s++) {
             int sc, m, shift = s % 2 * 4;
-            dpi_k_scales_get(p + 4, s, &sc, &m);
+            k_scales_of(p + 4, s, &sc, &m);
             const unsigned char *q = p + 48 + s / 2 * 32;
             float scale = d * (float)sc, min = dmin * (float)m;
             for (int l = 0; l < 32; l++)

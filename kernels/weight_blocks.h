@@ -25,12 +25,10 @@ static inline uint16_t finite_f16(float v) {
 /* The 16 values of a 4-bit code of IQ4_NL and IQ4_XS. */
 extern const int8_t dpi_iq4_values[16];
 
-/* Scale and minimum of sub-block k (0..7) of Q4_K and Q5_K, 0..63 each, and the inverse for all
- * eight at once.
+/* Scales and minima of the eight sub-blocks of Q4_K and Q5_K, 0..63 each.
  * 12 bytes: k < 4: scale in the low 6 bits of byte k, minimum in those of byte k + 4;
  * k >= 4: their low 4 bits in the two nibbles of byte k + 4, their high 2 bits on top of bytes k -
  * 4 and k. */
-void dpi_k_scales_get(const unsigned char *packed, int k, int *scale, int *min);
 void dpi_k_scales_put(unsigned char *packed, const uint8_t scales[8], const uint8_t mins[8]);
 
 #define DECLARE_YES(name) void dpi_##name##_quantize(const float *src, void *dst, int64_t n);

@@ -22,7 +22,7 @@
 #include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
 #include "pipeline/generation_options.h"
-#include "pipeline/released.h"
+#include "pipeline/released_text.h"
 
 typedef enum phase {
     READING, /* slot `slot` is next */

@@ -34,7 +34,7 @@ dpi_status books_begin(books *b, const char *model_path, dpi_error *err);
 /* After the clerk has ended. */
 void books_free(books *b);
 
-/* ---- What a request comes to (settle.c) ------------------------------------------------------ */
+/* ---- What a request comes to (settle_request.c) ---------------------------------------------- */
 
 typedef struct settled {
     dataset *dataset;
@@ -61,8 +61,8 @@ double books_divergence(int64_t amount);
 
 /* ---- Jobs: each is the caller's, who leaves it ----------------------------------------------- */
 
-/* A private answer (private.c). The request is the job's from here on, and *r is empty. `key`: of
- * Idempotency-Key, "": none. NULL: out of memory. */
+/* A private answer (private_answer.c). The request is the job's from here on, and *r is empty.
+ * `key`: of Idempotency-Key, "": none. NULL: out of memory. */
 job *private_create(books *b, const char *principal, const char *key, const uint8_t *hash,
                     request *r);
 /* First of all what the clerk does with it. */

@@ -284,7 +284,7 @@ static void try_pair(encoder *e, int32_t left, int32_t right) {
     const dpi_bpe *bpe = e->vocab->bpe;
     int32_t rank = dpi_bpe_rank(bpe, e->symbols[left].id, e->symbols[right].id);
     if (rank >= 0)
-        dpi_heap_push(&e->heap, (dpi_merge){dpi_merge_key((uint32_t)rank, left), right, 0});
+        dpi_heap_push(&e->heap, (dpi_pair){dpi_merge_key((uint32_t)rank, left), right, 0});
 }
 
 static void merge_all(encoder *e, int32_t n_symbols) {
@@ -292,7 +292,7 @@ static void merge_all(encoder *e, int32_t n_symbols) {
     for (int32_t i = 1; i < n_symbols; i++)
         try_pair(e, i - 1, i);
     while (e->heap.n > 0) {
-        dpi_merge best = dpi_heap_pop(&e->heap);
+        dpi_pair best = dpi_heap_pop(&e->heap);
         int32_t left = dpi_merge_left(&best), right = best.right;
         const rule *r = &e->vocab->bpe->rules[dpi_merge_priority(&best)];
         if (symbols[left].id != r->left || symbols[right].id != r->right)

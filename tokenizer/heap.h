@@ -7,26 +7,26 @@
 
 /* Two neighbours that make one token. Stale once one of them has grown or is gone: the encoder
  * notices that when it pops the merge. */
-typedef struct dpi_merge {
+typedef struct dpi_pair {
     uint64_t key; /* the lowest first: priority, then the left neighbour's index in 32 bits */
     int32_t right;
     uint32_t n_bytes; /* of both */
-} dpi_merge;
+} dpi_pair;
 
 static inline uint64_t dpi_merge_key(uint32_t priority, int32_t left) {
     return (uint64_t)priority << 32 | (uint32_t)left;
 }
-static inline uint32_t dpi_merge_priority(const dpi_merge *m) { return (uint32_t)(m->key >> 32); }
-static inline int32_t dpi_merge_left(const dpi_merge *m) { return (int32_t)(uint32_t)m->key; }
+static inline uint32_t dpi_merge_priority(const dpi_pair *m) { return (uint32_t)(m->key >> 32); }
+static inline int32_t dpi_merge_left(const dpi_pair *m) { return (int32_t)(uint32_t)m->key; }
 
 /* A merge removes one item and adds two new pairs at most, and there are fewer merges than symbols:
  * 2 * symbols items always suffice. */
 typedef struct dpi_heap {
-    dpi_merge *items;
+    dpi_pair *items;
     size_t n;
 } dpi_heap;
 
-static inline void dpi_heap_push(dpi_heap *h, dpi_merge item) {
+static inline void dpi_heap_push(dpi_heap *h, dpi_pair item) {
     size_t i = h->n++;
     while (i > 0 && item.key < h->items[(i - 1) / 2].key) {
         h->items[i] = h->items[(i - 1) / 2];
@@ -36,8 +36,8 @@ static inline void dpi_heap_push(dpi_heap *h, dpi_merge item) {
 }
 
 /* n >= 1. */
-static inline dpi_merge dpi_heap_pop(dpi_heap *h) {
-    dpi_merge top = h->items[0], last = h->items[--h->n];
+static inline dpi_pair dpi_heap_pop(dpi_heap *h) {
+    dpi_pair top = h->items[0], last = h->items[--h->n];
     size_t i = 0;
     for (;;) {
         size_t child = 2 * i + 1;

@@ -89,7 +89,7 @@ static void try_pair(merger *m, int32_t left, int32_t right) {
     const symbol *a = &m->symbols[left], *b = &m->symbols[right];
     uint32_t priority;
     if (may_merge(m, a, b, &priority))
-        dpi_heap_push(&m->heap, (dpi_merge){dpi_merge_key(priority, left), right,
+        dpi_heap_push(&m->heap, (dpi_pair){dpi_merge_key(priority, left), right,
                                             a->n_bytes + b->n_bytes});
 }
 
@@ -97,7 +97,7 @@ static void merge_all(merger *m) {
     for (int32_t i = 1; i < m->n_symbols; i++)
         try_pair(m, i - 1, i);
     while (m->heap.n > 0) {
-        dpi_merge best = dpi_heap_pop(&m->heap);
+        dpi_pair best = dpi_heap_pop(&m->heap);
         int32_t left = dpi_merge_left(&best);
         symbol *a = &m->symbols[left], *b = &m->symbols[best.right];
         if (a->n_bytes == 0 || b->n_bytes == 0 || a->n_bytes + b->n_bytes != best.n_bytes)

@@ -9,7 +9,7 @@
 #include "dp/local/certify.h"
 #include "dpinfer/memory.h"
 #include "audit/attack/inside.h"
-#include "pipeline/perturb/words.h"
+#include "pipeline/perturb/text_words.h"
 
 /* Cells of rantext's law for each word: an attacker needs no more. Its numbers: 1..1000. */
 enum { N_CELLS = 128, N_NUMBERS = 1000 };

@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 #include "audit/attack/inside.h"
-#include "pipeline/perturb/words.h"
+#include "pipeline/perturb/text_words.h"
 
 size_t dpi_attack_documents(const dpi_attack *a) { return a ? a->n : 0; }
 

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "audit/attack/inside.h"
-#include "pipeline/perturb/words.h"
+#include "pipeline/perturb/text_words.h"
 
 enum { LINE_WORDS_MOST = 4096 };
 

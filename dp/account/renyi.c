@@ -41,11 +41,13 @@ static double log_expm1(double x) { return x > 1 ? x + log1p(-exp(-x)) : log(exp
 
 /* ---- Divergences ----------------------------------------------------------------------------- */
 
-double dpi_renyi_of_zcdp(int32_t order, double rho) { return up(order * rho); }
+/* rho-zCDP: A rho. */
+static double of_zcdp(int32_t order, double rho) { return up(order * rho); }
 
 /* Let h(x) = ln(sinh(x) / x). The largest E_Q[(P/Q)^A] over laws of two ratios e^t and e^(t -
  * eta), over t, is exp(A h(A eta/2) - (A-1) h((A-1) eta/2) - h(eta/2)). */
-double dpi_renyi_of_range(int32_t order, double eta) {
+/* Bounded range eta in (0, 1e6]: exact, and no more than A eta^2 / 8 and eta. */
+static double of_range(int32_t order, double eta) {
     const double A = order;
     const double most = A * log_sinh_ratio(A * eta / 2);
     const double less = (A - 1) * log_sinh_ratio((A - 1) * eta / 2) + log_sinh_ratio(eta / 2);
@@ -54,7 +56,8 @@ double dpi_renyi_of_range(int32_t order, double eta) {
     return fmin(eta, fmin(exact, square));
 }
 
-double dpi_renyi_of_pure(int32_t order, double epsilon) {
+/* Pure epsilon: that of randomised response. */
+static double of_pure(int32_t order, double epsilon) {
     const double A = order;
     const double most = log_cosh(epsilon * (A - 0.5)), less = log_cosh(epsilon / 2);
     return fmin(epsilon, up((most - less + MARGIN * (most + less)) / (A - 1)));
@@ -94,7 +97,8 @@ double dpi_renyi_of_gaussian(int32_t order, double sigma, double q) {
     return fmin(all, up(log1p_exp(log_sum) * (1 + MARGIN) / (A - 1)));
 }
 
-double dpi_renyi_of_subsample(int32_t order, double d, double q) {
+/* A mechanism of divergence d against the absence of a record that joins with probability q. */
+static double of_subsample(int32_t order, double d, double q) {
     const double A = order, x = (A - 1) * d;
     if (q >= 1 || !isfinite(x))
         return d;
@@ -211,11 +215,11 @@ dpi_status dpi_cost_add(dpi_cost *cost, int32_t kind, int32_t n, double x, doubl
 static double part_divergence(const dpi_cost_part *p, int32_t order) {
     switch (p->kind) {
     case DPI_COST_ZCDP:
-        return dpi_renyi_of_zcdp(order, p->x);
+        return of_zcdp(order, p->x);
     case DPI_COST_RANGE:
-        return dpi_renyi_of_range(order, p->x);
+        return of_range(order, p->x);
     case DPI_COST_PURE:
-        return dpi_renyi_of_pure(order, p->x);
+        return of_pure(order, p->x);
     case DPI_COST_GAUSSIAN:
         return dpi_renyi_of_gaussian(order, p->x, p->q);
     default:
@@ -239,6 +243,6 @@ dpi_status dpi_cost_renyi(const dpi_cost *cost, int32_t order, double *divergenc
         DPI_TRY(check_part(&cost->parts[i], err));
         sum = up(sum + up(cost->parts[i].n * part_divergence(&cost->parts[i], order)));
     }
-    *divergence = cost->subsample > 0 ? dpi_renyi_of_subsample(order, sum, cost->subsample) : sum;
+    *divergence = cost->subsample > 0 ? of_subsample(order, sum, cost->subsample) : sum;
     return DPI_STATUS_OK;
 }

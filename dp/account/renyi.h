@@ -11,15 +11,7 @@
 
 #include <stdint.h>
 
-/* rho-zCDP: A rho. */
-double dpi_renyi_of_zcdp(int32_t order, double rho);
-/* Bounded range eta in (0, 1e6]: exact, and no more than A eta^2 / 8 and eta. */
-double dpi_renyi_of_range(int32_t order, double eta);
-/* Pure epsilon: that of randomised response. */
-double dpi_renyi_of_pure(int32_t order, double epsilon);
 /* The Gaussian mechanism with noise multiplier sigma on a Poisson sample with rate q in (0, 1]. */
 double dpi_renyi_of_gaussian(int32_t order, double sigma, double q);
-/* A mechanism of divergence d against the absence of a record that joins with probability q. */
-double dpi_renyi_of_subsample(int32_t order, double d, double q);
 
 #endif

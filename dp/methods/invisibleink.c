@@ -308,7 +308,7 @@ static void forget(dpi_sampler *s) {
 
 /* ---- Public ---------------------------------------------------------------------------------- */
 
-/* K of this step. On a part of a text that is spread (merge.c) it was decided with the partial
+/* K of this step. On a part of a text that is spread (spread.c) it was decided with the partial
  * sums, which have paid for it. */
 static void decide(dpi_sampler *s) {
     const dpi_sampler_options *o = &s->options;

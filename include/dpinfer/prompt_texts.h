@@ -1,5 +1,5 @@
 /* prompt_texts.h - the prompts of models without a query. The built-in model is trained on exactly
- * those of chat models without a description (corpus/examples.c). */
+ * those of chat models without a description (corpus/prompt_forms.c). */
 #ifndef DPI_PROMPT_TEXTS_H
 #define DPI_PROMPT_TEXTS_H
 

@@ -1,12 +1,12 @@
 /* merge.c - a model and its adapter as one model, which claims of its training what the adapter
  * does: it is made of nothing else that is private. A base with a claim of its own is refused. */
 #include "base/status.h"
-#include "engine/merge.h"
+#include "engine/merged_model.h"
 #include "engine/model.h"
 #include "pipeline/finetune/finetune.h"
 
 typedef struct merged {
-    dpi_merge merge;
+    dpi_merged merge;
     dpi_claimed claim;
     dpi_status put; /* what came of the keys */
     char hex[DPI_TENSORS_HEX + 1]; /* of the tensors that are written */

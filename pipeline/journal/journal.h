@@ -62,7 +62,7 @@ bool dpi_journal_is_in(const dpi_journal *journal, const char *folder);
 /* Its folder from the root. */
 const char *dpi_journal_root(const dpi_journal *journal);
 
-/* ---- format.c: records ----------------------------------------------------------------------- */
+/* ---- token_file.c: records ------------------------------------------------------------------- */
 
 typedef struct dpi_journal_record {
     int64_t sequence, n_durable; /* from 0; records that the disk had when this one was written */
@@ -86,14 +86,14 @@ dpi_status dpi_journal_check_header(const dpi_journal *journal,
 /* Reads all records. With write access, zeros what was not shown. Errors: as dpi_journal_open. */
 dpi_status dpi_journal_recover(dpi_journal *journal, dpi_error *err);
 
-/* ---- texts.c: tokens in memory --------------------------------------------------------------- */
+/* ---- token_texts.c: tokens in memory --------------------------------------------------------- */
 
 /* Errors: ARG (not the next token of the text), MEMORY. */
 dpi_status dpi_journal_add(dpi_journal *journal, int32_t text, int32_t place, int32_t token,
                            dpi_error *err);
 void dpi_journal_free_texts(dpi_journal *journal);
 
-/* ---- file.c: whole files and writes ---------------------------------------------------------- */
+/* ---- job_files.c: whole files and writes ----------------------------------------------------- */
 
 dpi_status dpi_journal_fail(const dpi_journal *journal, const char *what, const char *name,
                             dpi_error *err); /* IO, with errno */
@@ -109,7 +109,7 @@ dpi_status dpi_journal_write_file(const dpi_journal *journal, const char *name, 
 dpi_status dpi_journal_read_file(const dpi_journal *journal, const char *name, char **data,
                                  size_t *n_bytes, dpi_error *err);
 
-/* ---- job.c: job.json ------------------------------------------------------------------------- */
+/* ---- job_json.c: job.json -------------------------------------------------------------------- */
 
 /* What the job is, to the disk. Errors: IO, MEMORY, ARG. */
 dpi_status dpi_job_write(const dpi_journal *journal, const char *facts, dpi_error *err);

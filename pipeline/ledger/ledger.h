@@ -33,9 +33,6 @@ typedef struct dpi_dataset {
  * to the present one. Errors: as dpi_ledger_open. */
 dpi_status dpi_sql_open(dpi_ledger *ledger, const dpi_ledger_options *options, dpi_error *err);
 
-/* The status and message of the last call on the database. */
-dpi_status dpi_sql_fail(const dpi_ledger *ledger, dpi_error *err);
-
 /* A statement with `types` of its arguments: i int64_t, r double, t const char *, b const void *
  * and size_t. *statement is NULL after a failure. */
 dpi_status dpi_sql_prepare(dpi_ledger *ledger, sqlite3_stmt **statement, dpi_error *err,

@@ -99,7 +99,8 @@ static dpi_status fail_with(const dpi_ledger *l, int code, dpi_error *err) {
     }
 }
 
-dpi_status dpi_sql_fail(const dpi_ledger *l, dpi_error *err) {
+/* The status and message of the last call on the database. */
+static dpi_status sql_fail(const dpi_ledger *l, dpi_error *err) {
     return fail_with(l, sqlite3_extended_errcode(l->db), err);
 }
 
@@ -128,7 +129,7 @@ static dpi_status prepare(dpi_ledger *l, sqlite3_stmt **statement, dpi_error *er
     if (sqlite3_prepare_v2(l->db, sql, -1, statement, NULL) == SQLITE_OK &&
         bind(*statement, types, values) == SQLITE_OK)
         return DPI_STATUS_OK;
-    const dpi_status status = dpi_sql_fail(l, err);
+    const dpi_status status = sql_fail(l, err);
     sqlite3_finalize(*statement);
     *statement = NULL;
     return status;
@@ -146,7 +147,7 @@ dpi_status dpi_sql_prepare(dpi_ledger *l, sqlite3_stmt **statement, dpi_error *e
 dpi_status dpi_sql_step(dpi_ledger *l, sqlite3_stmt *statement, bool *row, dpi_error *err) {
     const int code = sqlite3_step(statement);
     *row = code == SQLITE_ROW;
-    return code == SQLITE_ROW || code == SQLITE_DONE ? DPI_STATUS_OK : dpi_sql_fail(l, err);
+    return code == SQLITE_ROW || code == SQLITE_DONE ? DPI_STATUS_OK : sql_fail(l, err);
 }
 
 dpi_status dpi_sql_do(dpi_ledger *l, dpi_error *err, const char *sql, const char *types, ...) {
@@ -172,22 +173,6 @@ dpi_status dpi_sql_end(dpi_ledger *l, dpi_status status, dpi_error *err) {
     if (status != DPI_STATUS_OK && !sqlite3_get_autocommit(l->db))
         (void)sqlite3_exec(l->db, "ROLLBACK", NULL, NULL, NULL);
     return status;
-}
-
-dpi_status dpi_ledger_check_text(const char *what, const char *text, size_t most, dpi_error *err) {
-    const size_t n = strlen(text);
-    size_t step = 1;
-    bool ok = n <= most;
-    for (size_t i = 0; i < n && ok; i += step) {
-        step = dpi_utf8_bytes(text + i, n - i);
-        ok = step > 0 && (unsigned char)text[i] >= 0x20 && text[i] != 0x7f;
-    }
-    if (ok)
-        return DPI_STATUS_OK;
-    return dpi_fail(
-        err, DPI_STATUS_ARG,
-        "%s has %zu bytes, allowed are at most %zu, of UTF-8 without control characters", what, n,
-        most);
 }
 
 void dpi_sql_text(sqlite3_stmt *s, int i, char *text, size_t size) {
@@ -274,7 +259,7 @@ static dpi_status connect(dpi_ledger *l, bool read_only, dpi_error *err) {
 
 static dpi_status execute(dpi_ledger *l, const char *sql, dpi_error *err) {
     return sqlite3_exec(l->db, sql, NULL, NULL, NULL) == SQLITE_OK ? DPI_STATUS_OK
-                                                                   : dpi_sql_fail(l, err);
+                                                                   : sql_fail(l, err);
 }
 
 /* Whoever is second finds the tables of the first. */

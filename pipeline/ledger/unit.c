@@ -3,8 +3,25 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/utf8.h"
 #include "dpinfer/claim.h"
 #include "pipeline/ledger/ledger.h"
+
+dpi_status dpi_ledger_check_text(const char *what, const char *text, size_t most, dpi_error *err) {
+    const size_t n = strlen(text);
+    size_t step = 1;
+    bool ok = n <= most;
+    for (size_t i = 0; i < n && ok; i += step) {
+        step = dpi_utf8_bytes(text + i, n - i);
+        ok = step > 0 && (unsigned char)text[i] >= 0x20 && text[i] != 0x7f;
+    }
+    if (ok)
+        return DPI_STATUS_OK;
+    return dpi_fail(
+        err, DPI_STATUS_ARG,
+        "%s has %zu bytes, allowed are at most %zu, of UTF-8 without control characters", what, n,
+        most);
+}
 
 void dpi_privacy_unit_init(dpi_privacy_unit *u) {
     *u = (dpi_privacy_unit){.adjacency = -1, .is_record = -1};

@@ -10,7 +10,7 @@
 #include "dpinfer/memory.h"
 #include "dpinfer/text.h"
 #include "pipeline/perturb/vocabulary.h"
-#include "pipeline/perturb/words.h"
+#include "pipeline/perturb/text_words.h"
 
 /* FEW words are done before another thread has begun. */
 enum { POOL = 1 << 14, NUMBER_BYTES = 12, FEW = 8 };

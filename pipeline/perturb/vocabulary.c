@@ -71,7 +71,9 @@ static dpi_status make_index(dpi_vocabulary *v, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_vocabulary_finish(dpi_vocabulary *v, dpi_error *err) {
+/* Index and ranges, when words and vectors are there. Errors: FORMAT (a word twice, a number that
+ * is not finite), LIMIT, MEMORY. */
+static dpi_status finish_words(dpi_vocabulary *v, dpi_error *err) {
     if (v->n < 2 || v->n > DPI_VOCABULARY_MAX)
         return dpi_fail(err, DPI_STATUS_LIMIT, "a vocabulary of %d words, must be 2..%d", v->n,
                         DPI_VOCABULARY_MAX);
@@ -119,7 +121,7 @@ static dpi_vocabulary *make(int32_t n, int32_t dim) {
 static dpi_status conclude(dpi_vocabulary *v, dpi_status status, dpi_vocabulary **vocabulary,
                            dpi_error *err) {
     if (status == DPI_STATUS_OK)
-        status = dpi_vocabulary_finish(v, err);
+        status = finish_words(v, err);
     if (status == DPI_STATUS_OK)
         *vocabulary = v;
     else

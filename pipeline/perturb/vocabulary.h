@@ -22,8 +22,4 @@ struct dpi_vocabulary {
     int32_t *token;         /* [n] */
 };
 
-/* Index and ranges, when words and vectors are there. Errors: FORMAT (a word twice, a number that
- * is not finite), LIMIT, MEMORY. */
-dpi_status dpi_vocabulary_finish(dpi_vocabulary *v, dpi_error *err);
-
 #endif

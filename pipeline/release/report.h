@@ -9,6 +9,7 @@
 
 #include "dpinfer/report.h"
 #include "pipeline/claim/claim_json.h"
+#include "draw/draw.h"
 #include "pipeline/journal/json_text.h"
 #include "pipeline/release/report_added.h"
 
@@ -73,10 +74,9 @@ void dpi_report_plot_budget(struct dpi_text *text, const json_t *report);
 void dpi_report_plot_charges(struct dpi_text *text, const json_t *report);
 void dpi_report_plot_lengths(struct dpi_text *text, const json_t *report);
 void dpi_report_plot_labels(struct dpi_text *text, const json_t *report);
+/* What is drawn goes to the end of the text. */
+dpi_draw dpi_report_draw(struct dpi_text *text);
 /* Text with what is markup escaped. */
-void dpi_report_html_text(struct dpi_text *text, const char *string);
 void dpi_report_markdown_text(struct dpi_text *text, const char *string);
-/* A page up to its body. */
-void dpi_report_html_begin(struct dpi_text *text);
 
 #endif

@@ -1,55 +1,12 @@
 /* report_html.c - a report as one page of HTML: plain words and plots first, then the checklist.
  * The JSON object in another form, so that the two cannot differ. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "pipeline/release/report.h"
 
 /* Strings come from model files, the operator and the ledger: nothing in them is markup. */
-void dpi_report_html_text(dpi_text *t, const char *s) {
-    for (; *s; s++) {
-        const unsigned char c = (unsigned char)*s;
-        if (c == '&')
-            dpi_text_add(t, "&amp;");
-        else if (c == '<')
-            dpi_text_add(t, "&lt;");
-        else if (c == '>')
-            dpi_text_add(t, "&gt;");
-        else if (c == '"')
-            dpi_text_add(t, "&quot;");
-        else if (c == '\'')
-            dpi_text_add(t, "&#39;");
-        else if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
-            dpi_text_add(t, "?");
-        else
-            dpi_text_put(t, s, 1);
-    }
-}
-
-static const char style[] =
-    "body{font:16px/1.5 'DejaVu Sans',Verdana,sans-serif;color:#1b1f24;background:#fff;margin:0 "
-    "auto;"
-    "max-width:46rem;padding:1.5rem}\n"
-    "h1{font-size:1.7rem;margin:0 0 .5rem}h2{font-size:1.15rem;margin:1.6rem 0 .4rem;"
-    "border-bottom:1px solid #d0d7de;padding-bottom:.2rem}\n"
-    ".label{display:inline-block;padding:.15rem .7rem;border-radius:1rem;font-weight:bold;"
-    "background:#dafbe1;color:#116329}.label.no{background:#ffebe9;color:#a40e26}\n"
-    ".early{background:#fff8c5;padding:.5rem .8rem}\n"
-    "dl{display:grid;grid-template-columns:11rem 1fr;gap:.25rem 1rem;margin:.5rem 0}"
-    "dt{color:#57606a}dd{margin:0;overflow-wrap:anywhere}dd ul{margin:0;padding-left:1.1rem}\n"
-    "table{border-collapse:collapse;width:100%;font-size:.9rem}td,th{border:1px solid #d0d7de;"
-    "padding:.2rem .5rem;text-align:left;overflow-wrap:anywhere}\n"
-    "pre,code{font-family:'DejaVu Sans Mono',monospace;font-size:.82rem;overflow-wrap:anywhere}"
-    "pre{white-space:pre-wrap}\n"
-    "figure{margin:.8rem 0}figcaption{font-weight:bold;font-size:.95rem}svg{width:100%;height:auto}"
-    "svg text{font:13px 'DejaVu Sans',Verdana,sans-serif;fill:#1b1f24}\n"
-    ".all{fill:#eaeef2}.before{fill:#6e9ecf}.more{fill:#d9822b}.axis{stroke:#57606a}"
-    ".limit{stroke:#a40e26;stroke-dasharray:5 4}path.sum{fill:none;stroke:#1f6feb;stroke-width:2}"
-    "circle.sum{fill:#d9822b}\n"
-    "@media print{.first{break-after:page}body{max-width:none;padding:0}}\n";
+static void put_text(dpi_text *t, const char *s) { dpi_draw_text(dpi_report_draw(t), s); }
 
 static const json_t *get(const json_t *report, const char *section, const char *key) {
     return json_object_get(json_object_get(report, section), key);
@@ -57,7 +14,7 @@ static const json_t *get(const json_t *report, const char *section, const char *
 
 static void put_string(dpi_text *t, const json_t *value) {
     const char *s = json_string_value(value);
-    dpi_report_html_text(t, s ? s : "-");
+    put_text(t, s ? s : "-");
 }
 
 static void put_value(dpi_text *t, const char *key, const json_t *value) {
@@ -90,7 +47,7 @@ static void put_pair(dpi_text *t, const char *label, const char *key, const json
     if (!value || json_is_null(value))
         return;
     dpi_text_add(t, "<dt>");
-    dpi_report_html_text(t, label);
+    put_text(t, label);
     dpi_text_add(t, "</dt><dd>");
     if (json_is_array(value))
         put_list(t, value);
@@ -195,7 +152,7 @@ static void put_texts(dpi_text *t, const json_t *report) {
 static void put_row(void *user, const char *path, const char *key, const json_t *value) {
     dpi_text *t = user;
     dpi_text_add(t, "<tr><td>");
-    dpi_report_html_text(t, path);
+    put_text(t, path);
     dpi_text_add(t, "</td><td>");
     put_value(t, key, value);
     dpi_text_add(t, "</td></tr>\n");
@@ -209,19 +166,9 @@ static void put_table(dpi_text *t, const char *title, const json_t *section) {
     dpi_text_add(t, "</table>\n");
 }
 
-void dpi_report_html_begin(dpi_text *t) {
-    dpi_text_add(t,
-                 "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                 "style-src 'unsafe-inline'\"/>\n"
-                 "<meta name=\"viewport\" content=\"width=device-width\"/>\n"
-                 "<title>Privacy report</title>\n<style>\n%s</style>\n</head>\n<body>\n",
-                 style);
-}
-
 char *dpi_report_html(const json_t *report) {
     dpi_text t = {0};
-    dpi_report_html_begin(&t);
+    dpi_draw_page_begin(dpi_report_draw(&t), "Privacy report");
     put_first(&t, report);
     put_texts(&t, report);
     if (json_array_size(json_object_get(report, "charges")) > 0)
@@ -231,7 +178,7 @@ char *dpi_report_html(const json_t *report) {
     put_hashes(&t, report);
     put_table(&t, "Claim", json_object_get(report, "claim"));
     put_table(&t, "What follows", json_object_get(report, "follows"));
-    dpi_text_add(&t, "</body>\n</html>\n");
+    dpi_draw_page_end(dpi_report_draw(&t));
     if (!t.failed)
         return t.data;
     free(t.data);

@@ -2,7 +2,6 @@
  * report's JSON. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -14,84 +13,62 @@ static double real_of(const json_t *object, const char *key) {
     return json_number_value(json_object_get(object, key));
 }
 
-static void begin(dpi_text *t, int height, const char *title) {
-    dpi_text_add(t,
-                 "<figure><figcaption>%s</figcaption>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" "
-                 "aria-label=\"%s\">\n",
-                 title, WIDTH, height, title);
+static void write_to_text(void *to, const char *bytes, size_t n_bytes) {
+    dpi_text_put(to, bytes, n_bytes);
 }
 
-static void end(dpi_text *t) { dpi_text_add(t, "</svg></figure>\n"); }
+dpi_draw dpi_report_draw(dpi_text *text) { return (dpi_draw){write_to_text, text}; }
 
-static void put_rect(dpi_text *t, const char *kind, double x, double y, double width,
-                     double height) {
-    dpi_text_add(t, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
-                 kind, x, y, width > 0 ? width : 0, height > 0 ? height : 0);
+/* ---- Shares of a whole ----------------------------------------------------------------------- */
+
+/* A label above or below a share must not leave the plot. */
+static const char *anchor_of(double share) {
+    return share > .8 ? "end" : share < .2 ? "start" : "middle";
 }
 
-static void put_line(dpi_text *t, const char *kind, double x1, double y1, double x2, double y2) {
-    dpi_text_add(t, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", kind,
-                 x1, y1, x2, y2);
+/* Two shares of a bar, of which the second is not less. */
+static void put_bar(dpi_draw d, const char *title, const char *whole, double before,
+                    const char *before_label, double after, const char *after_label) {
+    const dpi_frame f = {d, LEFT, RIGHT, 34, 56};
+    const double length = RIGHT - LEFT;
+    dpi_plot_begin(d, title, WIDTH, 96);
+    dpi_plot_bar(d, "rest", LEFT, f.top, length, 22, NULL, NULL);
+    dpi_plot_bar(d, "c0", LEFT, f.top, before * length, 22, NULL, NULL);
+    dpi_plot_bar(d, "c1", dpi_frame_x(&f, before), f.top, (after - before) * length, 22, NULL,
+                 NULL);
+    dpi_plot_label(d, NULL, dpi_frame_x(&f, before), 24, anchor_of(before), before_label);
+    dpi_plot_label(d, NULL, dpi_frame_x(&f, after), 76, anchor_of(after), after_label);
+    dpi_plot_label(d, NULL, RIGHT, 24, "end", whole);
+    dpi_plot_end(d);
 }
-
-/* anchor: start, middle or end. */
-static void put_label(dpi_text *t, double x, double y, const char *anchor, const char *label) {
-    dpi_text_add(t, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
-    dpi_report_html_text(t, label);
-    dpi_text_add(t, "</text>\n");
-}
-
-/* ---- A guess --------------------------------------------------------------------------------- */
 
 void dpi_report_plot_guess(dpi_text *t, const json_t *report) {
     const json_t *plain = json_object_get(report, "plain");
     const double after = real_of(plain, "guess_after");
-    const double scale = RIGHT - LEFT;
     char text[64];
     if (!json_is_real(json_object_get(plain, "guess_after")))
         return;
-    begin(t, 96, "How often a guess about one of them is right, in 100 cases");
-    put_rect(t, "all", LEFT, 34, scale, 22);
-    put_rect(t, "before", LEFT, 34, .5 * scale, 22);
-    put_rect(t, "more", LEFT + .5 * scale, 34, (after - .5) * scale, 22);
-    put_label(t, LEFT + .5 * scale, 24, "middle", "without the texts: 50");
     dpi_format(text, sizeof text, "with them, at most: %.1f", ceil(after * 1000 - 1e-6) / 10);
-    put_label(t, LEFT + after * scale, 76, after > .8 ? "end" : "middle", text);
-    put_label(t, LEFT, 76, "start", "0");
-    put_label(t, RIGHT, 24, "end", "100");
-    end(t);
+    put_bar(dpi_report_draw(t), "How often a guess about one of them is right, in 100 cases", "100",
+            .5, "without the texts: 50", after, text);
 }
-
-/* ---- The budget ------------------------------------------------------------------------------ */
 
 void dpi_report_plot_budget(dpi_text *t, const json_t *report) {
     const json_t *ledger = json_object_get(json_object_get(report, "follows"), "ledger");
     const double budget = real_of(ledger, "budget");
     const double charge = real_of(ledger, "charge") / budget;
     const double after = real_of(ledger, "after") / budget;
-    const double before = after > charge ? after - charge : 0, scale = RIGHT - LEFT;
-    char text[64];
+    const double before = after > charge ? after - charge : 0;
+    char text[2][64];
     if (!(budget > 0))
         return;
-    begin(t, 96, "The budget of the dataset, before and after this run");
-    put_rect(t, "all", LEFT, 34, scale, 22);
-    put_rect(t, "before", LEFT, 34, before * scale, 22);
-    put_rect(t, "more", LEFT + before * scale, 34, (after - before) * scale, 22);
-    dpi_format(text, sizeof text, "before: %.1f %%", 100 * before);
-    put_label(t, LEFT + before * scale, 24,
-              before > .8   ? "end"
-              : before < .2 ? "start"
-                            : "middle",
-              text);
-    dpi_format(text, sizeof text, "after: %.1f %%", 100 * after);
-    put_label(t, LEFT + after * scale, 76,
-              after > .8   ? "end"
-              : after < .2 ? "start"
-                           : "middle",
-              text);
-    put_label(t, RIGHT, 24, "end", "100 %");
-    end(t);
+    dpi_format(text[0], sizeof text[0], "before: %.1f %%", 100 * before);
+    dpi_format(text[1], sizeof text[1], "after: %.1f %%", 100 * after);
+    put_bar(dpi_report_draw(t), "The budget of the dataset, before and after this run", "100 %",
+            before, text[0], after, text[1]);
 }
+
+/* ---- The budget over time -------------------------------------------------------------------- */
 
 /* Seconds of a date such as 2026-01-31T23:59:59Z, of a calendar in which all months have 31 days:
  * near enough for a plot. */
@@ -106,39 +83,46 @@ static const char *date_of(const json_t *charges, size_t i) {
     return json_string_value(json_object_get(json_array_get(charges, i), "date"));
 }
 
+/* Where charge i of n is on the axis of time, 0 to 1. */
+static double time_of(const json_t *charges, size_t i, size_t n) {
+    const double first = seconds_of(date_of(charges, 0));
+    const double span = seconds_of(date_of(charges, n - 1)) - first;
+    const double at = span > 0 ? (seconds_of(date_of(charges, i)) - first) / span
+                               : (double)(i + 1) / (double)(n + 1);
+    return .02 + .96 * fmin(fmax(at, 0), 1);
+}
+
 void dpi_report_plot_charges(dpi_text *t, const json_t *report) {
     const json_t *charges = json_object_get(report, "charges");
     const double budget = real_of(json_object_get(json_object_get(report, "follows"), "ledger"), "budget");
     const size_t n = json_array_size(charges);
-    const double top = 30, bottom = 190;
+    const dpi_frame f = {dpi_report_draw(t), LEFT, RIGHT, 30, 190};
+    double x = f.left, y = f.bottom;
+    char day[2][11];
     if (n == 0 || !(budget > 0))
         return;
-    const double first = seconds_of(date_of(charges, 0));
-    const double span = seconds_of(date_of(charges, n - 1)) - first;
-    double x = LEFT, y = bottom;
-    char day[11];
-    begin(t, 230, "The budget over time");
-    put_line(t, "limit", LEFT, top, RIGHT, top);
-    put_label(t, LEFT - 6, top + 4, "end", "100 %");
-    put_label(t, LEFT - 6, bottom + 4, "end", "0");
-    put_line(t, "axis", LEFT, bottom, RIGHT, bottom);
-    dpi_text_add(t, "<path class=\"sum\" d=\"M %.1f %.1f", x, y);
+    dpi_plot_begin(f.to, "The budget over time", WIDTH, 230);
+    dpi_frame_tick_y(&f, 0, "0");
+    dpi_frame_tick_y(&f, 1, "100 %");
+    dpi_plot_line(f.to, "limit", f.left, f.top, f.right, f.top);
+    dpi_frame_axes(&f);
+    dpi_plot_curve_begin(f.to, "c0");
+    dpi_plot_curve_point(f.to, x, y);
     for (size_t i = 0; i < n; i++) {
         const double share = real_of(json_array_get(charges, i), "after") / budget;
-        const double at = span > 0 ? (seconds_of(date_of(charges, i)) - first) / span
-                                   : (double)(i + 1) / (double)(n + 1);
-        x = LEFT + (at < 0 ? 0 : at > 1 ? 1 : at) * (RIGHT - LEFT - 20) + 10;
-        dpi_text_add(t, " H %.1f", x);
-        y = bottom - (share < 0 ? 0 : share > 1 ? 1 : share) * (bottom - top);
-        dpi_text_add(t, " V %.1f", y);
+        x = dpi_frame_x(&f, time_of(charges, i, n));
+        dpi_plot_curve_point(f.to, x, y);
+        y = dpi_frame_y(&f, fmin(fmax(share, 0), 1));
+        dpi_plot_curve_point(f.to, x, y);
     }
-    dpi_text_add(t, " H %d\"/>\n", RIGHT);
-    dpi_text_add(t, "<circle class=\"sum\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", x, y);
-    snprintf(day, sizeof day, "%s", date_of(charges, 0));
-    put_label(t, LEFT, bottom + 22, "start", day);
-    snprintf(day, sizeof day, "%s", date_of(charges, n - 1));
-    put_label(t, RIGHT, bottom + 22, "end", day);
-    end(t);
+    dpi_plot_curve_point(f.to, f.right, y);
+    dpi_plot_curve_end(f.to);
+    dpi_plot_point(f.to, "c1", x, y);
+    snprintf(day[0], sizeof day[0], "%s", date_of(charges, 0));
+    snprintf(day[1], sizeof day[1], "%s", date_of(charges, n - 1));
+    dpi_plot_label(f.to, NULL, f.left, f.bottom + 22, "start", day[0]);
+    dpi_plot_label(f.to, NULL, f.right, f.bottom + 22, "end", day[1]);
+    dpi_plot_end(f.to);
 }
 
 /* ---- The texts ------------------------------------------------------------------------------- */
@@ -147,34 +131,35 @@ void dpi_report_plot_lengths(dpi_text *t, const json_t *report) {
     const json_t *output = json_object_get(report, "output");
     const json_t *lengths = json_object_get(output, "lengths");
     const size_t n = json_array_size(lengths);
-    const double top = 24, bottom = 150, step = (double)(RIGHT - LEFT) / (double)(n ? n : 1);
+    const dpi_frame f = {dpi_report_draw(t), LEFT, RIGHT, 24, 150};
+    const double step = (RIGHT - LEFT) / (double)(n ? n : 1);
     double most = 1;
     char text[64];
     size_t i;
     json_t *count;
     if (n == 0)
         return;
-    json_array_foreach(lengths, i, count) most =
-        json_number_value(count) > most ? json_number_value(count) : most;
-    begin(t, 186, "How long the texts are, in tokens");
-    json_array_foreach(lengths, i, count) {
-        const double height = json_number_value(count) / most * (bottom - top);
-        put_rect(t, "before", LEFT + (double)i * step + 1, bottom - height, step - 2, height);
-    }
-    put_line(t, "axis", LEFT, bottom, RIGHT, bottom);
+    json_array_foreach(lengths, i, count) most = fmax(most, json_number_value(count));
+    dpi_plot_begin(f.to, "How long the texts are, in tokens", WIDTH, 186);
     dpi_format(text, sizeof text, "%.0f", most);
-    put_label(t, LEFT - 6, top + 4, "end", text);
-    put_label(t, LEFT, bottom + 20, "start", "1");
+    dpi_frame_tick_y(&f, 1, text);
+    json_array_foreach(lengths, i, count) {
+        const double y = dpi_frame_y(&f, json_number_value(count) / most);
+        dpi_plot_bar(f.to, "c0", f.left + (double)i * step + 1, y, step - 2, f.bottom - y, NULL,
+                     NULL);
+    }
+    dpi_frame_axes(&f);
+    dpi_plot_label(f.to, NULL, f.left, f.bottom + 20, "start", "1");
     dpi_format(text, sizeof text, "%.0f", real_of(output, "tokens_most"));
-    put_label(t, RIGHT, bottom + 20, "end", text);
-    end(t);
+    dpi_plot_label(f.to, NULL, f.right, f.bottom + 20, "end", text);
+    dpi_plot_end(f.to);
 }
 
 void dpi_report_plot_labels(dpi_text *t, const json_t *report) {
-    enum { ROW = 24, SHOWN = 40 };
+    enum { ROW = 24, SHOWN = 40, LABELS = 200, NUMBERS = 50 };
     const json_t *labels = json_object_get(json_object_get(report, "output"), "labels");
     const size_t n = json_object_size(labels);
-    const double left = 200;
+    const dpi_draw d = dpi_report_draw(t);
     double most = 1, y = 10;
     const char *label;
     json_t *count;
@@ -183,18 +168,17 @@ void dpi_report_plot_labels(dpi_text *t, const json_t *report) {
     if (n == 0)
         return;
     json_object_foreach((json_t *)labels, label, count) most =
-        json_number_value(count) > most ? json_number_value(count) : most;
-    begin(t, (int)(n < SHOWN ? n : SHOWN) * ROW + 16, "Texts of each label");
+        fmax(most, json_number_value(count));
+    dpi_plot_begin(d, "Texts of each label", WIDTH, (double)(n < SHOWN ? n : SHOWN) * ROW + 16);
     json_object_foreach((json_t *)labels, label, count) {
+        const double length = json_number_value(count) / most * (RIGHT - LABELS - NUMBERS);
         if (left_over-- == 0)
             break;
-        put_label(t, left - 8, y + 14, "end", label);
-        put_rect(t, "before", left, y, json_number_value(count) / most * (RIGHT - left - 50),
-                 ROW - 6);
         dpi_format(text, sizeof text, "%.0f", json_number_value(count));
-        put_label(t, left + json_number_value(count) / most * (RIGHT - left - 50) + 6, y + 14,
-                  "start", text);
+        dpi_plot_label(d, NULL, LABELS - 8, y + 14, "end", label);
+        dpi_plot_bar(d, "c0", LABELS, y, length, ROW - 6, NULL, NULL);
+        dpi_plot_label(d, NULL, LABELS + length + 6, y + 14, "start", text);
         y += ROW;
     }
-    end(t);
+    dpi_plot_end(d);
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "dpinfer/prompt_texts.h"
-#include "corpus/examples.h"
+#include "corpus/prompt_forms.h"
 
 enum { N_DOCUMENTS = 100, N_DRAWS = 20000 };
 

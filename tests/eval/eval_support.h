@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "eval/texts.h"
+#include "eval/text_set.h"
 #include "tests/support/own.h"
 #include "tests/support/support.h"
 

@@ -1,7 +1,7 @@
 /* A classifier of texts. The oracle: what separates is known, and liblinear's own programs read the
  * same rows (liblinear-train, where it is installed). */
 #include "eval/classify.h"
-#include "eval/rows.h"
+#include "eval/labelled_rows.h"
 
 #include "tests/eval/eval_support.h"
 

@@ -1,6 +1,6 @@
 /* Intervals by bootstrap. Oracles: the normal law's, which that of a mean of many numbers is near,
  * and the law of counts; total variation by hand. */
-#include "eval/values.h"
+#include "eval/intervals.h"
 #include "eval/variation.h"
 #include "tests/eval/eval_support.h"
 

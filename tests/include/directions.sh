@@ -5,12 +5,12 @@
 . "$(dirname "$0")/include_support.sh"
 engine="base kernels gguf tokenizer engine" dp="dp/exact dp/account dp/methods"
 books="pipeline/ledger pipeline/journal pipeline/claim"
-release="pipeline $books pipeline/records pipeline/release"
+release="pipeline $books pipeline/records pipeline/release draw"
 audited="pipeline/release pipeline/records pipeline/claim pipeline/finetune pipeline/augpe pipeline/perturb"
 rooms="tools/terminal tools/options"
 # upstream: what a folder, or a part of one, may include beside include/ and itself.
 declare -A upstream=(
-    [include]="" [base]="" [grammar]="base"
+    [include]="" [base]="" [draw]="" [grammar]="base"
     [kernels]="base" [gguf]="base kernels" [tokenizer]="base gguf"
     [engine]="base kernels gguf tokenizer"
     [dp/exact]="base kernels" [dp/account]="base kernels dp/exact" [dp/pld]="base dp/account"
@@ -20,7 +20,7 @@ declare -A upstream=(
     [pipeline/ledger]="base dp/account" [pipeline/journal]="base"
     [pipeline/records]="base"
     [pipeline/claim]="base kernels gguf $dp dp/mechanism pipeline pipeline/ledger pipeline/journal"
-    [pipeline/release]="$engine grammar $dp dp/mechanism pipeline $books pipeline/records"
+    [pipeline/release]="$engine grammar $dp dp/mechanism pipeline $books pipeline/records draw"
     [pipeline/perturb]="$engine dp/exact dp/local dp/mechanism"
     [pipeline/shards]="base dp/account $release"
     [pipeline/finetune]="$engine $dp dp/mechanism $release train"
@@ -28,12 +28,12 @@ declare -A upstream=(
     # Audits look inside: at samplers, and at what drives them.
     [audit]="base kernels dp/exact dp/methods dp/mechanism dp/local $audited"
     [corpus]="" [serve]="" [examples]="" # the public interface alone
-    [tools]="$rooms tools/command" [eval]="corpus"
+    [tools]="$rooms tools/command" [eval]="corpus draw"
     [tools/terminal]="" [tools/options]="serve tools/terminal"
     [tools/ranks]="$rooms" [tools/shared]="$rooms tools/ranks" [tools/remote]="$rooms tools/shared"
     [tools/serve]="serve $rooms tools/shared"
-    [tools/command]="serve eval audit $rooms tools/ranks tools/shared tools/remote tools/serve"
-    [bench]="$engine $dp pipeline pipeline/release train corpus"
+    [tools/command]="serve draw eval audit $rooms tools/ranks tools/shared tools/remote tools/serve"
+    [bench]="$engine $dp pipeline pipeline/release draw train corpus"
 )
 # folder_of FILE: $folder, with the parts of dp/, pipeline/ and tools/ apart.
 folder_of() {

@@ -3,7 +3,7 @@
 # with a point to text and back, classes and cases of letters, messages of the system.
 #   locale.sh SOURCE
 . "$(dirname "$0")/include_support.sh"
-mapfile -t code < <(find base kernels gguf tokenizer engine grammar dp pipeline train \
+mapfile -t code < <(find base draw kernels gguf tokenizer engine grammar dp pipeline train \
     -name '*.[ch]' ! -path base/format.c | sort)
 while IFS= read -r call; do
     complain "$call follows the locale: base/format.h"

@@ -37,7 +37,7 @@ check "a private report that others may read" [ "$(stat -c %a first.csv)" = 600 
 check "a public one" [ "$(umask 022
     "$dpinfer" eval $both --real-is-public -o first.htm
     stat -c %a first.htm)" = 644 ]
-expect_line first.htm '<!doctype html>'
+expect_line first.htm '<!DOCTYPE html>'
 for name in x.md x.HTML ./x.pdf x.json.gz; do
     refuse 2 "-o: found '$name', allowed is a name that ends in .txt, .json, .csv, .html or .htm" \
         eval $both -o $name
@@ -130,7 +130,7 @@ for axis in ("words of a text", "share of the texts",
              "second principal component", "others that are taken for records",
              "records that are found"):
     assert page.count(f">{axis}</text>") == 1, axis
-assert page.count("<svg") == 4 and "http" not in page and "<script" not in page
+assert page.count("<svg") == 4 and "://" not in page and "<script" not in page
 assert 0 <= x["precision"] <= 1 and 0 <= x["recall"] <= 1
 # What is no mean over texts or over seeds: constants, numbers of things, different ones.
 bare = {"n_synthetic", "n_real", "n_null", "distinct_2", "distinct_3", "distinct_4", "n_cut",

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "draw/draw.h"
+
 enum { PANEL = 300, HEIGHT = 220, LEFT = 44, RIGHT = 16, TOP = 34, BOTTOM = 34, N_COLUMNS = 3 };
 
 const char *attack_guess_name(int guess) {
@@ -37,83 +39,85 @@ static double value_of(const attack_row *row, int panel, double *low, double *hi
     return row->result.list[1];
 }
 
-/* The i-th of the epsilons of the first mechanism has the i-th place. */
-static double x_of(const attack_row *rows, int n_rows, double epsilon) {
+/* The i-th of the epsilons of the first mechanism has the i-th place, as a share of the width. */
+static double place_of(const attack_row *rows, int n_rows, double epsilon) {
     int n = 0, at = 0;
     for (; n < n_rows && rows[n].mechanism == rows[0].mechanism; n++)
         at = rows[n].epsilon <= epsilon ? n : at;
-    return LEFT + (PANEL - LEFT - RIGHT) * (n > 1 ? (double)at / (n - 1) : .5);
+    return n > 1 ? (double)at / (n - 1) : .5;
 }
 
-static double y_of(double share) { return TOP + (HEIGHT - TOP - BOTTOM) * (1 - share); }
-
-static void plot_axes(const attack_row *rows, int n_rows, int panel) {
-    printf("<text x=\"%d\" y=\"20\" class=\"title\">%s%s</text>\n", LEFT,
-           panel == PANEL_LISTS ? "drawn from, share of the words" : "protected from: ",
-           panel == PANEL_LISTS ? "" : attack_guess_name(panel));
-    for (int i = 0; i <= 4; i++)
-        printf("<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
-               "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
-               LEFT, PANEL - RIGHT, y_of(i / 4.), y_of(i / 4.), LEFT - 6, y_of(i / 4.) + 4, i / 4.);
-    for (int i = 0; i < n_rows && rows[i].mechanism == rows[0].mechanism; i++)
-        printf("<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n",
-               x_of(rows, n_rows, rows[i].epsilon), HEIGHT - BOTTOM + 18, rows[i].epsilon);
+/* What a mechanism looks like. */
+static const char *kind_of(int32_t mechanism) {
+    static const char *const kinds[DPI_DRAW_COLOURS] = {"c0", "c1", "c2", "c3", "c4", "c5"};
+    return kinds[mechanism % DPI_DRAW_COLOURS];
 }
 
-static void plot_line(const attack_row *rows, int n_rows, int first, int n, int panel) {
-    double low, high;
-    printf("<polyline class=\"m%d\" points=\"", rows[first].mechanism);
-    for (int i = first; i < first + n; i++)
-        printf("%.1f,%.1f ", x_of(rows, n_rows, rows[i].epsilon),
-               y_of(value_of(&rows[i], panel, &low, &high)));
-    printf("\"/>\n");
-    for (int i = first; i < first + n; i++) {
-        const double x = x_of(rows, n_rows, rows[i].epsilon);
-        value_of(&rows[i], panel, &low, &high);
-        printf("<line class=\"m%d\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
-               rows[i].mechanism, x, x, y_of(low), y_of(high));
+static void plot_axes(const dpi_frame *f, const attack_row *rows, int n_rows, int panel) {
+    char text[64];
+    snprintf(text, sizeof text, "protected from: %s",
+             panel == PANEL_LISTS ? "" : attack_guess_name(panel));
+    dpi_plot_label(f->to, "title", f->left, f->top - 14, "start",
+                   panel == PANEL_LISTS ? "drawn from, share of the words" : text);
+    for (int i = 0; i <= 4; i++) {
+        snprintf(text, sizeof text, "%g", i / 4.);
+        dpi_frame_tick_y(f, i / 4., text);
+    }
+    for (int i = 0; i < n_rows && rows[i].mechanism == rows[0].mechanism; i++) {
+        snprintf(text, sizeof text, "%g", rows[i].epsilon);
+        dpi_frame_tick_x(f, place_of(rows, n_rows, rows[i].epsilon), text);
     }
 }
 
-static void plot_panel(const attack_row *rows, int n_rows, int panel, int place) {
-    printf("<g transform=\"translate(%d %d)\">\n", PANEL * (place % N_COLUMNS),
-           HEIGHT * (place / N_COLUMNS));
-    plot_axes(rows, n_rows, panel);
+static void plot_line(const dpi_frame *f, const attack_row *rows, int n_rows, int first, int n,
+                      int panel) {
+    const char *kind = kind_of(rows[first].mechanism);
+    double low, high;
+    dpi_plot_curve_begin(f->to, kind);
+    for (int i = first; i < first + n; i++)
+        dpi_plot_curve_point(f->to, dpi_frame_x(f, place_of(rows, n_rows, rows[i].epsilon)),
+                             dpi_frame_y(f, value_of(&rows[i], panel, &low, &high)));
+    dpi_plot_curve_end(f->to);
+    for (int i = first; i < first + n; i++) {
+        const double x = dpi_frame_x(f, place_of(rows, n_rows, rows[i].epsilon));
+        value_of(&rows[i], panel, &low, &high);
+        dpi_plot_line(f->to, kind, x, dpi_frame_y(f, low), x, dpi_frame_y(f, high));
+    }
+}
+
+static void plot_panel(dpi_draw d, const attack_row *rows, int n_rows, int panel, int place) {
+    const double x = PANEL * (place % N_COLUMNS), y = HEIGHT * (place / N_COLUMNS);
+    const dpi_frame f = {d, x + LEFT, x + PANEL - RIGHT, y + TOP, y + HEIGHT - BOTTOM};
+    plot_axes(&f, rows, n_rows, panel);
     for (int first = 0, n; first < n_rows; first += n) {
         for (n = 1; first + n < n_rows && rows[first + n].mechanism == rows[first].mechanism;)
             n++;
-        plot_line(rows, n_rows, first, n, panel);
+        plot_line(&f, rows, n_rows, first, n, panel);
     }
-    printf("</g>\n");
 }
 
-static void plot_legend(const attack_row *rows, int n_rows, int y) {
+static void plot_legend(dpi_draw d, const attack_row *rows, int n_rows, int y) {
     int x = LEFT;
     for (int i = 0; i < n_rows; i++) {
         if (i > 0 && rows[i].mechanism == rows[i - 1].mechanism)
             continue;
-        printf("<line class=\"m%d\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>"
-               "<text x=\"%d\" y=\"%d\">%s</text>\n",
-               rows[i].mechanism, x, x + 24, y, y, x + 30, y + 4,
-               dpi_words_mechanism_name(rows[i].mechanism));
+        dpi_plot_key(d, kind_of(rows[i].mechanism), x, y,
+                     dpi_words_mechanism_name(rows[i].mechanism));
         x += 130;
     }
 }
 
 void attack_plot(const attack_row *rows, int n_rows) {
+    const dpi_draw d = dpi_draw_to_file(stdout);
     int n_panels = 0, height;
     for (int panel = 0; panel < N_PANELS; panel++)
         n_panels += has_panel(&rows[0], panel);
     height = HEIGHT * ((n_panels + N_COLUMNS - 1) / N_COLUMNS) + 30;
-    printf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\" "
-           "aria-label=\"share of words that each attack does not guess right, by epsilon\">\n"
-           "<style>text{font:12px sans-serif}.title{font-weight:bold}.grid{stroke:#ddd}"
-           "polyline{fill:none}.m0{stroke:#1b6ca8}.m1{stroke:#c0392b}.m2{stroke:#2e8b57}"
-           ".m3{stroke:#7d3c98}.m4{stroke:#b7950b}.m0,.m1,.m2,.m3,.m4{stroke-width:2}</style>\n",
-           PANEL * N_COLUMNS, height);
+    dpi_image_begin(d, "share of words that each attack does not guess right, by epsilon",
+                    PANEL * N_COLUMNS, height);
     for (int panel = 0, place = 0; panel < N_PANELS; panel++)
         if (has_panel(&rows[0], panel))
-            plot_panel(rows, n_rows, panel, place++);
-    plot_legend(rows, n_rows, height - 14);
-    printf("</svg>\n");
+            plot_panel(d, rows, n_rows, panel, place++);
+    plot_legend(d, rows, n_rows, height - 14);
+    dpi_image_end(d);
 }

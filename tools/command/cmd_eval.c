@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "eval/evaluate.h"
-#include "eval/released.h"
-#include "eval/report.h"
+#include "eval/evaluation_report.h"
+#include "eval/released_counts.h"
 #include "tools/command/commands.h"
 #include "tools/options/grammar_options.h"
 #include "tools/options/ledger_options.h"

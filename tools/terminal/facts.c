@@ -51,7 +51,8 @@ static json_t *fact_value(const dpi_fact *x) {
                                       : json_real(x->real);
 }
 
-void facts_add(facts *f, const dpi_fact *fact) {
+/* A fact of the library. */
+static void add_fact(facts *f, const dpi_fact *fact) {
     char text[sizeof fact->text];
     dpi_fact_text(fact, text, sizeof text);
     if (fact->key)
@@ -67,24 +68,24 @@ int facts_claim(facts *f, const dpi_claim *claim) {
     if (dpi_claim_facts(claim, all, &n, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     for (size_t i = 0; i < n; i++)
-        facts_add(f, &all[i]);
+        add_fact(f, &all[i]);
     return CLI_OK;
 }
 
 void facts_int(facts *f, const char *key, const char *label, int64_t value) {
-    facts_add(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_INT, .integer = value});
+    add_fact(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_INT, .integer = value});
 }
 
 void facts_real(facts *f, const char *key, const char *label, double value) {
-    facts_add(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_REAL, .real = value});
+    add_fact(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_REAL, .real = value});
 }
 
 void facts_bound(facts *f, const char *key, const char *label, double value) {
-    facts_add(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_BOUND, .real = value});
+    add_fact(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_BOUND, .real = value});
 }
 
 void facts_bool(facts *f, const char *key, const char *label, bool value) {
-    facts_add(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_FLAG, .integer = value});
+    add_fact(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_FLAG, .integer = value});
 }
 
 /* Strings may come from a model file: bytes that would steer a terminal become '?', and if it is

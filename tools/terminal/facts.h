@@ -38,8 +38,6 @@ json_t *facts_string(const char *value);
 /* JSON only; takes the reference. */
 void facts_json(facts *f, const char *key, json_t *value);
 
-/* A fact of the library. */
-void facts_add(facts *f, const dpi_fact *fact);
 /* All that a claim says. CLI_OK, or CLI_FAILED with a message. */
 int facts_claim(facts *f, const dpi_claim *claim);
 

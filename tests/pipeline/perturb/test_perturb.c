@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pipeline/perturb/words.h"
+#include "pipeline/perturb/text_words.h"
 #include "tests/pipeline/perturb/perturb_support.h"
 #include "tests/support/tiny_model.h"
 
