@@ -140,7 +140,7 @@ static json_t *read_follows(const dpi_gguf *file) {
 /* A claim says nothing in other keys, which nobody would read. */
 static dpi_status check_keys(const dpi_gguf *file, const char *prefix, dpi_verification *v,
                              dpi_error *err) {
-    static const char *const known[] = {"dpinfer.claim", "dpinfer.follows",
+    static const char *const known[] = {"dpinfer.claim", "dpinfer.follows", "dpinfer.adapter.base",
                                         "dpinfer.finetune.template", "dpinfer.finetune.instruction",
                                         "dpinfer.finetune.labels", "dpinfer.finetune.attributes",
                                         "dpinfer.finetune.label_counts", NULL};
