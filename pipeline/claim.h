@@ -17,9 +17,6 @@ void dpi_claim_name_text(char *text, size_t size, const char *name);
 /* Whether a text is a digest of a grammar: 16 hexadecimal digits. */
 bool dpi_claim_is_digest(const char *text);
 
-/* What a ledger counts of a run, as lines of a statement; none where there is no ledger. */
-void dpi_claim_ledger_lines(dpi_text *text, const dpi_claim_ledger *ledger);
-
 /* The parameter of a method that stands under `key` in a report; NULL if it has none. */
 const dpi_parameter *dpi_method_parameter_of(int32_t method, const char *key);
 

@@ -262,6 +262,11 @@ void dpi_sampler_part_facts(const dpi_claimed *c, const dpi_claim_part *part, dp
         add_numbers(l, c, &o, p);
         add_realised(l, p);
     } else {
+        if (m->max_ref == 0)
+            dpi_facts_text(l, "prompt", "prompt", "%s",
+                           c->no_records ? "public" : "private, of one record");
+        else /* what the method counts is for comparison only */
+            dpi_facts_flag(l, "data_dependent_cost", NULL, 1);
         dpi_facts_int(l, "T", "T, tokens a text", o.n_tokens);
         if (m->max_ref > 0)
             dpi_facts_int(l, "B", "B, slots a text", o.denominator);

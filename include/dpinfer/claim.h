@@ -140,11 +140,6 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_claim_statement(const dpi_claim *claim, in
 
 /* Of a dpi_adjacency: "replace-by-null"; what it means is dpi_method_neighbours. */
 DPI_API const char *dpi_adjacency_name(int32_t adjacency);
-/* How the texts of a run, and runs, add up. */
-DPI_API const char *dpi_claim_composition(const dpi_claim *claim);
-
-/* 1: the guarantee is one in zCDP too. */
-DPI_API int32_t dpi_claim_is_zcdp(const dpi_claim *claim);
 /* "0.5-zCDP, and so (5.2, 1e-06)-DP", or only the second; rounded up. As snprintf. */
 DPI_API size_t dpi_claim_guarantee(const dpi_claim *claim, char *text, size_t size);
 

@@ -38,6 +38,9 @@ void dpi_facts_text(dpi_facts *l, const char *key, const char *label, const char
 }
 
 const char *dpi_claim_meaning(const dpi_claimed *c) {
+    dpi_sampler_options o;
+    if (dpi_claimed_sampler(c, &o)) /* a sampler says what becomes of logits */
+        return dpi_method_neighbours(&o);
     switch (c->adjacency) {
     case DPI_ADJACENCY_REPLACE_BY_NULL:
         return "one unit replaced by nothing";
@@ -51,6 +54,9 @@ const char *dpi_claim_meaning(const dpi_claimed *c) {
 }
 
 static void add_units(dpi_facts *l, const dpi_claimed *c) {
+    dpi_sampler_options o;
+    if (isinf(c->epsilon) && dpi_claimed_sampler(c, &o))
+        return; /* nothing is proven of any */
     const char *name = dpi_adjacency_name(c->adjacency),
                *kind = dpi_record_kind_text(c->record_kind);
     dpi_facts_text(l, "adjacency", NULL, "%s", name);
@@ -75,9 +81,11 @@ static void add_units(dpi_facts *l, const dpi_claimed *c) {
 static void add_guarantee(dpi_facts *l, const dpi_claimed *c) {
     char text[128];
     dpi_claimed_guarantee(c, text, sizeof text);
-    if (isinf(c->epsilon))
-        dpi_facts_text(l, NULL, "guarantee", "none");
-    else if (dpi_claimed_is_private(c))
+    if (isinf(c->epsilon)) {
+        dpi_facts_text(l, "guarantee", "guarantee", "none");
+        return;
+    }
+    if (dpi_claimed_is_private(c))
         dpi_facts_text(l, NULL, "guarantee", "%s, for all that is released together", text);
     else
         dpi_facts_text(l, NULL, "guarantee", "none (with secret randomness: %s)", text);

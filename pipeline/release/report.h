@@ -32,7 +32,8 @@ json_t *dpi_report_json(const dpi_claimed *claim, bool complete, json_t *softwar
 /* The section `plain`. NULL if out of memory. */
 json_t *dpi_report_plain(const dpi_claimed *claim);
 
-/* The settled numbers of a run as a claim, which is not settled; and back. */
+/* The settled numbers of a run as a claim, with what follows from them but for what a ledger counts;
+ * and back. */
 void dpi_run_to_claim(const dpi_claim *run, dpi_claimed *claim);
 void dpi_claim_to_run(const dpi_claimed *claim, dpi_claim *run);
 /* The claim of a run as JSON. NULL if out of memory. */

@@ -112,11 +112,6 @@ static void output_text(const dpi_claimed *c, char *text, size_t size) {
     }
 }
 
-static const char *neighbours(const dpi_claimed *c) {
-    dpi_sampler_options o;
-    return dpi_claimed_sampler(c, &o) ? dpi_method_neighbours(&o) : dpi_claim_meaning(c);
-}
-
 static json_t *dp_definition(const dpi_claimed *c) {
     const bool proven = is_proven(c);
     char unit[192], output[400];
@@ -126,7 +121,7 @@ static json_t *dp_definition(const dpi_claimed *c) {
         "accesses_covered", covered(c), "accesses_not_covered", not_covered(c),
         "mechanism_output", output, "unit", unit,
         "neighbours", proven ? dpi_adjacency_name(c->adjacency) : NULL,
-        "neighbours_meaning", proven ? neighbours(c) : NULL,
+        "neighbours_meaning", proven ? dpi_claim_meaning(c) : NULL,
         "composition", proven ? dpi_claimed_composition(c) : NULL);
 }
 

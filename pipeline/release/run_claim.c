@@ -1,4 +1,5 @@
 /* run_claim.c - the settled numbers of a run as a claim, and back. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,8 +27,43 @@ void dpi_run_to_claim(const dpi_claim *r, dpi_claimed *c) {
     dpi_claim_part *part = dpi_claimed_add(c, m->name);
     part->n_runs = r->n_texts;
     dpi_sampler_to_part(o, part);
-    if (r->histogram > 0)
-        dpi_claimed_add(c, "histogram")->values[0] = r->histogram;
+    part->plan = r->plan;
+    part->rho = m->has_guarantee && o->subsample == 0 && o->accountant != DPI_ACCOUNTANT_BR
+                    ? r->plan.rho_total
+                    : 0;
+    part->epsilon = m->has_guarantee ? r->plan.epsilon : (double)INFINITY;
+    c->rho = part->rho > 0 ? dpi_claim_rho(r) : 0;
+    c->epsilon = m->has_guarantee ? dpi_claim_epsilon(r) : (double)INFINITY;
+    if (r->histogram == 0)
+        return;
+    dpi_claim_part *histogram = dpi_claimed_add(c, "histogram");
+    histogram->values[0] = r->histogram;
+    histogram->rho = dpi_claim_histogram_rho(r);
+}
+
+/* ---- What it says ---------------------------------------------------------------------------- */
+
+size_t dpi_claim_guarantee(const dpi_claim *run, char *text, size_t size) {
+    dpi_claimed claim;
+    dpi_run_to_claim(run, &claim);
+    return dpi_claimed_guarantee(&claim, text, size);
+}
+
+dpi_status dpi_claim_facts(const dpi_claim *run, dpi_fact *facts, size_t *n_facts,
+                           dpi_error *err) {
+    dpi_claimed claim;
+    DPI_TRY(dpi_claim_check(run, err));
+    dpi_run_to_claim(run, &claim);
+    dpi_claimed_facts(&claim, facts, n_facts);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_claim_statement(const dpi_claim *run, int32_t complete, char **text,
+                               dpi_error *err) {
+    dpi_claimed claim;
+    DPI_TRY(dpi_claim_check(run, err));
+    dpi_run_to_claim(run, &claim);
+    return dpi_claimed_statement(&claim, complete, text, err);
 }
 
 void dpi_claim_to_run(const dpi_claimed *c, dpi_claim *r) {

@@ -8,6 +8,7 @@
 #include "tools/options/release_options.h"
 #include "tools/options/shard_options.h"
 #include "tools/shared/release_input.h"
+#include "tools/shared/facts_claim.h"
 #include "tools/terminal/facts.h"
 #include "tools/terminal/table.h"
 

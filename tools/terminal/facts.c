@@ -52,7 +52,7 @@ static json_t *fact_value(const dpi_fact *x) {
 }
 
 /* A fact of the library. */
-static void add_fact(facts *f, const dpi_fact *fact) {
+void facts_add(facts *f, const dpi_fact *fact) {
     char text[sizeof fact->text];
     dpi_fact_text(fact, text, sizeof text);
     if (fact->key)
@@ -61,31 +61,20 @@ static void add_fact(facts *f, const dpi_fact *fact) {
         facts_line(f, fact->label, "%s", text);
 }
 
-int facts_claim(facts *f, const dpi_claim *claim) {
-    dpi_fact all[DPI_CLAIM_FACTS_MAX];
-    size_t n;
-    dpi_error err;
-    if (dpi_claim_facts(claim, all, &n, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_FAILED, &err);
-    for (size_t i = 0; i < n; i++)
-        add_fact(f, &all[i]);
-    return CLI_OK;
-}
-
 void facts_int(facts *f, const char *key, const char *label, int64_t value) {
-    add_fact(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_INT, .integer = value});
+    facts_add(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_INT, .integer = value});
 }
 
 void facts_real(facts *f, const char *key, const char *label, double value) {
-    add_fact(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_REAL, .real = value});
+    facts_add(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_REAL, .real = value});
 }
 
 void facts_bound(facts *f, const char *key, const char *label, double value) {
-    add_fact(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_BOUND, .real = value});
+    facts_add(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_BOUND, .real = value});
 }
 
 void facts_bool(facts *f, const char *key, const char *label, bool value) {
-    add_fact(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_FLAG, .integer = value});
+    facts_add(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_FLAG, .integer = value});
 }
 
 /* Strings may come from a model file: bytes that would steer a terminal become '?', and if it is

@@ -38,8 +38,8 @@ json_t *facts_string(const char *value);
 /* JSON only; takes the reference. */
 void facts_json(facts *f, const char *key, json_t *value);
 
-/* All that a claim says. CLI_OK, or CLI_FAILED with a message. */
-int facts_claim(facts *f, const dpi_claim *claim);
+/* As its type says; a fact without a label is for programs alone. */
+void facts_add(facts *f, const dpi_fact *fact);
 
 /* Writes the text, or the object and a newline. CLI_OK, or CLI_FAILED with a message. Whether
  * the stream took it is for its owner to check. */
