@@ -8,7 +8,8 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/exact/noise.h"
-#include "dpinfer/account.h"
+#include "dp/mechanism/counts.h"
+#include "dpinfer/claimed.h"
 
 struct dpi_counts {
     dpi_counts_info info;
@@ -25,24 +26,28 @@ void dpi_counts_info_init(dpi_counts_info *info) {
     dpi_charge_init(&info->charge);
 }
 
-/* The noise of a cell: each group has an equal part of the budget. */
-static dpi_status settle(const dpi_counts_options *o, dpi_counts_info *info, dpi_error *err) {
-    double rho;
-    DPI_TRY(dpi_zcdp_rho(o->epsilon, o->delta, &rho, err));
+/* As a claim of counts has it (dp/mechanism/). */
+static dpi_status settle(const dpi_counts_options *o, dpi_claimed *c, dpi_counts_info *info,
+                         dpi_error *err) {
+    dpi_claimed_init(c);
+    c->adjacency = DPI_ADJACENCY_REPLACE_BY_NULL;
+    c->record_kind = o->record_kind;
+    c->delta = o->delta;
+    dpi_claim_part *p = dpi_claimed_add(c, "counts");
+    p->n_runs = o->n_groups;
+    p->values[DPI_COUNTS_EPSILON] = o->epsilon;
+    DPI_TRY(dpi_claimed_settle(c, err));
     info->n_groups = info->n_left = o->n_groups;
-    info->variance = dpi_noise_variance_for(
-        fmin(nextafter(rho / o->n_groups, 0), 128.0 / DPI_NOISE_VARIANCE_MIN));
-    if (info->variance == 0)
-        return dpi_fail(err, DPI_STATUS_ARG, "epsilon: found %g, too small for the noise of %d "
-                        "groups", o->epsilon, (int)o->n_groups);
-    info->rho = nextafter(o->n_groups * dpi_rho_gaussian_bound(info->variance), INFINITY);
-    info->delta = o->delta;
+    info->variance = (int64_t)p->results[DPI_COUNTS_VARIANCE];
+    info->rho = c->rho;
+    info->epsilon = c->epsilon, info->delta = c->delta;
     info->deviation = sqrt((double)info->variance / 256);
-    return dpi_zcdp_epsilon(info->rho, o->delta, &info->epsilon, err);
+    return DPI_STATUS_OK;
 }
 
 /* Charges all groups at once, before a record is read. */
-static dpi_status charge(const dpi_counts_options *o, dpi_counts_info *info, dpi_error *err) {
+static dpi_status charge(const dpi_counts_options *o, const dpi_claimed *c, dpi_counts_info *info,
+                         dpi_error *err) {
     dpi_charge_request request;
     dpi_cost cost;
     if (!o->ledger)
@@ -50,8 +55,7 @@ static dpi_status charge(const dpi_counts_options *o, dpi_counts_info *info, dpi
     if (!o->dataset)
         return dpi_fail(err, DPI_STATUS_ARG, "dataset: found none, needed with a ledger");
     dpi_charge_request_init(&request);
-    dpi_cost_init(&cost);
-    DPI_TRY(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, info->rho, 0, err));
+    DPI_TRY(dpi_claimed_cost(c, &cost, err));
     request.cost = &cost;
     request.method = "counts";
     request.unit.adjacency = DPI_ADJACENCY_REPLACE_BY_NULL;
@@ -72,9 +76,10 @@ dpi_status dpi_counts_open(const dpi_counts_options *o, dpi_counts **counts, dpi
         return dpi_no_memory(err, "counts");
     *c = (dpi_counts){.random = o->random, .random_user = o->random_user};
     dpi_counts_info_init(&c->info);
-    dpi_status status = settle(o, &c->info, err);
+    dpi_claimed claim;
+    dpi_status status = settle(o, &claim, &c->info, err);
     if (status == DPI_STATUS_OK)
-        status = charge(o, &c->info, err);
+        status = charge(o, &claim, &c->info, err);
     if (status != DPI_STATUS_OK) {
         free(c);
         return status;
