@@ -8,6 +8,7 @@
 #include "pipeline/ledger/amount.h"
 #include "pipeline/release/books.h"
 #include "pipeline/release/payers.h"
+#include "pipeline/release/run_claim.h"
 
 /* Only what holds can be counted. */
 static dpi_status check(const dpi_books *b, dpi_error *err) {
@@ -22,21 +23,11 @@ static dpi_status check(const dpi_books *b, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-static void describe(const dpi_claim *c, char *note, size_t size) {
-    char guarantee[128];
-    dpi_claim_guarantee(c, guarantee, sizeof guarantee);
-    snprintf(note, size, "%d text%s, %s", c->n_texts, c->n_texts == 1 ? "" : "s", guarantee);
-}
-
-/* A plan may have no records: then only the adjacency is known. */
-static dpi_status find_unit(const dpi_plan *plan, dpi_privacy_unit *unit, dpi_error *err) {
-    const dpi_sampler_options *o = &plan->claim.method;
-    dpi_privacy_unit_init(unit);
-    unit->adjacency = o->adjacency;
-    return plan->options.records
-               ? dpi_records_privacy_unit(plan->options.records, o->adjacency, o->max_per_unit,
-                                          unit, err)
-               : DPI_STATUS_OK;
+/* What the ledger is asked for; a plan may have no records. */
+static dpi_status ask(const dpi_books *b, dpi_claim_charge *asked, dpi_error *err) {
+    dpi_claimed claim;
+    dpi_run_to_claim(&b->plan->claim, &claim);
+    return dpi_claim_charge_of(&claim, b->plan->options.records, asked, err);
 }
 
 static void keep(dpi_books *b, const dpi_dataset_info *info, const dpi_charge *charge) {
@@ -121,27 +112,18 @@ static dpi_status continue_charge(dpi_books *b, uint8_t **pays, dpi_error *err) 
 }
 
 static dpi_status charge_run(dpi_books *b, uint8_t **pays, dpi_error *err) {
-    const dpi_claim *c = &b->plan->claim;
-    char note[DPI_CHARGE_NOTE_MAX + 1];
-    dpi_charge_request request;
+    dpi_claim_charge asked;
     dpi_dataset_info info;
     dpi_charge charge;
-    dpi_cost cost;
     DPI_TRY(check(b, err));
-    DPI_TRY(dpi_claim_cost(c, &cost, err));
-    describe(c, note, sizeof note);
-    dpi_charge_request_init(&request);
+    DPI_TRY(ask(b, &asked, err));
     dpi_dataset_info_init(&info);
     dpi_charge_init(&charge);
-    request.cost = &cost;
-    request.method = dpi_method_get(c->method.method)->name;
-    request.note = note;
-    DPI_TRY(find_unit(b->plan, &request.unit, err));
     /* What is told of the dataset beside the charge never changes. */
     DPI_TRY(dpi_ledger_info(b->ledger, b->dataset, &info, err));
     DPI_TRY(info.scope == DPI_SCOPE_UNIT
-                ? charge_units(b, 0, &request, &charge, pays, err)
-                : dpi_ledger_reserve(b->ledger, b->dataset, &request, &charge, err));
+                ? charge_units(b, 0, &asked.request, &charge, pays, err)
+                : dpi_ledger_reserve(b->ledger, b->dataset, &asked.request, &charge, err));
     keep(b, &info, &charge);
     return DPI_STATUS_OK;
 }
@@ -159,24 +141,22 @@ dpi_status dpi_books_reserve(dpi_books *b, uint8_t **pays, dpi_error *err) {
 }
 
 dpi_status dpi_books_preview(dpi_books *b, dpi_error *err) {
-    dpi_privacy_unit unit;
+    dpi_claim_charge asked;
     dpi_dataset_info info;
     dpi_charge charge;
-    dpi_cost cost;
     double divergence;
     if (!b->ledger || b->charge > 0)
         return DPI_STATUS_OK;
     DPI_TRY(check(b, err));
     dpi_dataset_info_init(&info);
     dpi_charge_init(&charge);
-    DPI_TRY(dpi_claim_cost(&b->plan->claim, &cost, err));
+    DPI_TRY(ask(b, &asked, err));
     DPI_TRY(dpi_ledger_info(b->ledger, b->dataset, &info, err));
-    DPI_TRY(dpi_cost_renyi(&cost, info.order, &divergence, err));
+    DPI_TRY(dpi_cost_renyi(&asked.cost, info.order, &divergence, err));
     charge.amount = dpi_ledger_amount_up(divergence);
     charge.before = info.charged;
     keep(b, &info, &charge);
-    DPI_TRY(find_unit(b->plan, &unit, err));
-    DPI_TRY(dpi_privacy_unit_join(&info.unit, &unit, info.name, err));
+    DPI_TRY(dpi_privacy_unit_join(&info.unit, &asked.request.unit, info.name, err));
     const dpi_payers payers = {.records = b->plan->options.records, .dataset = b->dataset};
     if (info.scope == DPI_SCOPE_UNIT && b->plan->options.records)
         DPI_TRY(dpi_payers_check(&payers, err));

@@ -100,31 +100,43 @@ dpi_status dpi_records_privacy_unit(const dpi_records *records, int32_t adjacenc
     return DPI_STATUS_OK;
 }
 
+dpi_status dpi_claim_charge_of(const dpi_claimed *c, const dpi_records *records,
+                               dpi_claim_charge *charge, dpi_error *err) {
+    char guarantee[128];
+    dpi_mechanism_info info;
+    const int64_t n = c->parts[0].n_runs;
+    dpi_charge_request_init(&charge->request);
+    dpi_mechanism_info_get(c->parts[0].mechanism, &info);
+    DPI_TRY(dpi_claimed_cost(c, &charge->cost, err));
+    charge->request.unit.adjacency = c->adjacency;
+    if (records)
+        DPI_TRY(dpi_records_privacy_unit(records, c->adjacency, c->max_per_unit,
+                                         &charge->request.unit, err));
+    dpi_claimed_guarantee(c, guarantee, sizeof guarantee);
+    snprintf(charge->note, sizeof charge->note, "%" PRId64 " %.*s, %s", n,
+             (int)strlen(info.runs) - (n == 1), info.runs, guarantee);
+    charge->request.cost = &charge->cost;
+    charge->request.method = info.name;
+    charge->request.note = charge->note;
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_payers_charge_claim(const dpi_payers *payers, dpi_claimed *c, uint8_t **pays,
                                    int64_t *id, dpi_error *err) {
-    char guarantee[128], note[DPI_CHARGE_NOTE_MAX + 1];
     dpi_payers p = *payers;
-    dpi_charge_request request;
-    dpi_mechanism_info info;
+    dpi_claim_charge asked;
     dpi_dataset_info dataset;
     dpi_charge charge;
-    dpi_cost cost;
     if (!p.ledger)
         return DPI_STATUS_OK;
-    dpi_charge_request_init(&request);
     dpi_dataset_info_init(&dataset);
     dpi_charge_init(&charge);
-    dpi_mechanism_info_get(c->parts[0].mechanism, &info);
     DPI_TRY(dpi_ledger_info(p.ledger, p.dataset, &dataset, err));
-    DPI_TRY(dpi_claimed_cost(c, &cost, err));
-    DPI_TRY(dpi_records_privacy_unit(p.records, c->adjacency, c->max_per_unit, &request.unit, err));
-    dpi_claimed_guarantee(c, guarantee, sizeof guarantee);
-    snprintf(note, sizeof note, "%" PRId64 " %s, %s", c->parts[0].n_runs, info.runs, guarantee);
-    request.cost = &cost, request.method = info.name, request.note = note;
-    p.request = &request;
+    DPI_TRY(dpi_claim_charge_of(c, p.records, &asked, err));
+    p.request = &asked.request;
     DPI_TRY(dataset.scope == DPI_SCOPE_UNIT
                 ? dpi_payers_charge(&p, pays, &charge, err)
-                : dpi_ledger_reserve(p.ledger, p.dataset, &request, &charge, err));
+                : dpi_ledger_reserve(p.ledger, p.dataset, &asked.request, &charge, err));
     *id = charge.id;
     dpi_payers_keep(&c->ledger, &dataset, &charge);
     return DPI_STATUS_OK;

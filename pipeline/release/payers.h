@@ -29,6 +29,17 @@ DPI_MUST_CHECK dpi_status dpi_payers_check(const dpi_payers *payers, dpi_error *
 DPI_MUST_CHECK dpi_status dpi_payers_charge(const dpi_payers *payers, uint8_t **pays,
                                             dpi_charge *charge, dpi_error *err);
 
+/* What a ledger is asked for a claim: what it costs, whom that protects, and words for people. */
+typedef struct dpi_claim_charge {
+    dpi_charge_request request; /* without its units; points into this */
+    dpi_cost cost;
+    char note[DPI_CHARGE_NOTE_MAX + 1];
+} dpi_claim_charge;
+
+/* *charge, which must not move. records NULL: only the adjacency is known. Errors: those of
+ * dpi_claimed_cost and dpi_records_privacy_unit. */
+DPI_MUST_CHECK dpi_status dpi_claim_charge_of(const dpi_claimed *claim, const dpi_records *records,
+                                              dpi_claim_charge *charge, dpi_error *err);
 /* The one charge of a claim, if there is a ledger: the claim has the sums before and after from then
  * on, *charge is its id, and *pays [units] as above with scope UNIT. Errors: also those of
  * dpi_claimed_cost and dpi_ledger_info. */

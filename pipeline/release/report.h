@@ -12,6 +12,7 @@
 #include "draw/draw.h"
 #include "pipeline/journal/json_text.h"
 #include "pipeline/release/report_added.h"
+#include "pipeline/release/run_claim.h"
 
 enum { DPI_REPORT_SCHEMA = 5 };
 
@@ -32,20 +33,9 @@ json_t *dpi_report_json(const dpi_claimed *claim, bool complete, json_t *softwar
 /* The section `plain`. NULL if out of memory. */
 json_t *dpi_report_plain(const dpi_claimed *claim);
 
-/* The settled numbers of a run as a claim, with what follows from them but for what a ledger counts;
- * and back. */
-void dpi_run_to_claim(const dpi_claim *run, dpi_claimed *claim);
-void dpi_claim_to_run(const dpi_claimed *claim, dpi_claim *run);
-/* The claim of a run as JSON. NULL if out of memory. */
-json_t *dpi_report_parameters(const dpi_claim *run);
-
 /* A parsed report as one that can be written. */
 void dpi_report_reopen(dpi_report *report);
 
-/* What a claim says of texts: how many of them were written, and of how many tokens at most; 0: it
- * says nothing. */
-int64_t dpi_claim_n_texts(const dpi_claimed *claim);
-int64_t dpi_claim_n_tokens(const dpi_claimed *claim);
 
 /* The report in Markdown; the caller frees it with free. NULL if out of memory. */
 char *dpi_report_markdown(const json_t *report);

@@ -5,7 +5,8 @@
 
 #include "base/status.h"
 #include "dp/mechanism/samplers.h"
-#include "pipeline/release/report.h"
+#include "pipeline/claim/claim_json.h"
+#include "pipeline/release/run_claim.h"
 
 void dpi_run_to_claim(const dpi_claim *r, dpi_claimed *c) {
     const dpi_sampler_options *o = &r->method;
@@ -39,6 +40,7 @@ void dpi_run_to_claim(const dpi_claim *r, dpi_claimed *c) {
     dpi_claim_part *histogram = dpi_claimed_add(c, "histogram");
     histogram->values[0] = r->histogram;
     histogram->rho = dpi_claim_histogram_rho(r);
+    dpi_part_cost(histogram, DPI_COST_ZCDP, 1, histogram->rho, 0);
 }
 
 /* ---- What it says ---------------------------------------------------------------------------- */
