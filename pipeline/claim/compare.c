@@ -88,14 +88,15 @@ static void judge(dpi_verification *v, dpi_verified_field *f, int32_t verdict) {
     v->n_wrong += verdict == DPI_VERDICT_WRONG;
 }
 
-static void compare_leaf(comparison *c, const char *path, const json_t *recorded,
+static bool compare_leaf(void *user, const char *path, const json_t *recorded,
                          const json_t *computed) {
+    comparison *c = user;
     const bool same = is_same(recorded, computed, path);
     dpi_verified_field *f = add_field(c->result);
     if (!f || !show(recorded, f->recorded, sizeof f->recorded) ||
         !show(computed, f->computed, sizeof f->computed)) {
         c->failed = true;
-        return;
+        return true;
     }
     snprintf(f->path, sizeof f->path, "%s", path);
     judge(c->result, f,
@@ -104,43 +105,62 @@ static void compare_leaf(comparison *c, const char *path, const json_t *recorded
                                                    : DPI_VERDICT_OK);
     if (f->verdict == DPI_VERDICT_OK && json_is_string(computed))
         snprintf(f->computed, sizeof f->computed, "the same");
+    return false;
 }
 
-static void compare(comparison *c, const char *path, const json_t *recorded,
-                    const json_t *computed);
+/* ---- Two values, part by part ---------------------------------------------------------------- */
+
+/* Takes a value that has no parts, or of which one side alone has them. True: it is the last. */
+typedef bool (*leaf_fn)(void *user, const char *path, const json_t *a, const json_t *b);
+
+typedef struct walk {
+    leaf_fn on_leaf;
+    void *user;
+} walk;
+
+static bool go(const walk *w, const char *path, const json_t *a, const json_t *b);
 
 /* A key that may be anything, behind the path. */
-static void compare_key(comparison *c, const char *path, const char *key, const json_t *recorded,
-                        const json_t *computed) {
-    char longer[128];
-    snprintf(longer, sizeof longer, "%s%s%.40s", path, path[0] ? "." : "", key);
+static bool go_to_key(const walk *w, const char *path, const char *key, const json_t *a,
+                      const json_t *b) {
+    char longer[DPI_JSON_PATH_MAX];
+    snprintf(longer, sizeof longer, "%.110s%s%.40s", path, path[0] ? "." : "", key);
     for (char *at = longer; *at; at++)
         if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f)
             *at = '?';
-    compare(c, longer, recorded, computed);
+    return go(w, longer, a, b);
 }
 
-static void compare(comparison *c, const char *path, const json_t *recorded,
-                    const json_t *computed) {
+static bool go_to_keys(const walk *w, const char *path, const json_t *a, const json_t *b) {
     const char *key;
     json_t *value;
-    if (json_is_object(recorded) && json_is_object(computed)) {
-        json_object_foreach((json_t *)computed, key, value)
-            compare_key(c, path, key, json_object_get(recorded, key), value);
-        json_object_foreach((json_t *)recorded, key, value)
-            if (!json_object_get(computed, key))
-                compare_key(c, path, key, value, NULL);
-    } else if (json_is_array(recorded) && json_is_array(computed)) {
-        const size_t n = json_array_size(recorded), m = json_array_size(computed);
-        for (size_t i = 0; i < (n > m ? n : m); i++) {
-            char longer[160];
-            snprintf(longer, sizeof longer, "%s[%zu]", path, i);
-            compare(c, longer, json_array_get(recorded, i), json_array_get(computed, i));
-        }
-    } else {
-        compare_leaf(c, path, recorded, computed);
-    }
+    json_object_foreach((json_t *)b, key, value)
+        if (go_to_key(w, path, key, json_object_get(a, key), value))
+            return true;
+    json_object_foreach((json_t *)a, key, value)
+        if (!json_object_get(b, key) && go_to_key(w, path, key, value, NULL))
+            return true;
+    return false;
 }
+
+static bool go_to_items(const walk *w, const char *path, const json_t *a, const json_t *b) {
+    const size_t n = json_array_size(a), m = json_array_size(b);
+    for (size_t i = 0; i < (n > m ? n : m); i++) {
+        char longer[DPI_JSON_PATH_MAX];
+        snprintf(longer, sizeof longer, "%.130s[%zu]", path, i);
+        if (go(w, longer, json_array_get(a, i), json_array_get(b, i)))
+            return true;
+    }
+    return false;
+}
+
+static bool go(const walk *w, const char *path, const json_t *a, const json_t *b) {
+    return json_is_object(a) && json_is_object(b) ? go_to_keys(w, path, a, b)
+           : json_is_array(a) && json_is_array(b) ? go_to_items(w, path, a, b)
+                                                  : w->on_leaf(w->user, path, a, b);
+}
+
+/* ---- All of them ----------------------------------------------------------------------------- */
 
 static dpi_status no_memory(dpi_verification *result, dpi_error *err) {
     dpi_verification_free(result);
@@ -150,7 +170,8 @@ static dpi_status no_memory(dpi_verification *result, dpi_error *err) {
 dpi_status dpi_compare(const json_t *recorded, const json_t *computed,
                        const dpi_compare_rules *rules, dpi_verification *result, dpi_error *err) {
     comparison c = {.rules = rules, .result = result};
-    compare(&c, "", recorded, computed);
+    const walk w = {compare_leaf, &c};
+    go(&w, "", recorded, computed);
     return c.failed ? no_memory(result, err) : DPI_STATUS_OK;
 }
 
@@ -164,4 +185,37 @@ dpi_status dpi_compare_add(dpi_verification *result, const char *path, int32_t v
     snprintf(f->computed, sizeof f->computed, "%s", needed);
     judge(result, f, verdict);
     return DPI_STATUS_OK;
+}
+
+/* ---- The first difference -------------------------------------------------------------------- */
+
+typedef struct difference {
+    char *path;
+    const json_t **values;
+    bool found, may_follow;
+} difference;
+
+/* What a plan finds by itself where it is not given: it may only follow from another value. */
+static bool may_follow(const char *path) {
+    const char *dot = strrchr(path, '.'), *key = dot ? dot + 1 : path;
+    return strcmp(key, "runs") == 0 || strncmp(key, "pace", 4) == 0;
+}
+
+static bool find_leaf(void *user, const char *path, const json_t *before, const json_t *now) {
+    difference *d = user;
+    const bool follows = may_follow(path);
+    if ((before && now && json_equal(before, now)) || (follows && d->may_follow))
+        return false;
+    snprintf(d->path, DPI_JSON_PATH_MAX, "%s", path);
+    d->values[0] = before, d->values[1] = now;
+    d->found = true, d->may_follow = follows;
+    return !follows;
+}
+
+bool dpi_json_difference(const json_t *before, const json_t *now, char path[DPI_JSON_PATH_MAX],
+                         const json_t *values[2]) {
+    difference d = {.path = path, .values = values};
+    const walk w = {find_leaf, &d};
+    go(&w, "", before, now);
+    return d.found;
 }

@@ -10,6 +10,7 @@
 #include "dp/methods/method.h"
 #include "dpinfer/journal.h"
 #include "dpinfer/memory.h"
+#include "pipeline/claim/compare.h"
 #include "pipeline/release/books.h"
 #include "pipeline/release/hash.h"
 #include "pipeline/release/report.h"
@@ -120,7 +121,6 @@ static dpi_status describe(const dpi_plan *plan, json_t **facts, dpi_error *err)
 
 /* ---- A job that goes on ---------------------------------------------------------------------- */
 
-/* Names the first member that is not the same. */
 static dpi_status differs(const char *name, const json_t *before, const json_t *now,
                           dpi_error *err) {
     size_t n;
@@ -135,24 +135,14 @@ static dpi_status differs(const char *name, const json_t *before, const json_t *
     return DPI_STATUS_STATE;
 }
 
-static dpi_status compare(const json_t *before, const json_t *now, dpi_error *err) {
-    const char *key, *inner;
-    json_t *value, *part;
-    json_object_foreach((json_t *)now, key, value) {
-        const json_t *old = json_object_get(before, key);
-        if (json_equal((json_t *)old, value))
-            continue;
-        if (!json_is_object(old) || !json_is_object(value))
-            return differs(key, old, value, err);
-        json_object_foreach(value, inner,
-                            part) if (!json_equal(json_object_get(old, inner), part)) {
-            char name[128];
-            snprintf(name, sizeof name, "%s.%s", key, inner);
-            return differs(name, json_object_get(old, inner), part, err);
-        }
-        return differs(key, old, value, err);
-    }
-    return DPI_STATUS_OK;
+/* Names the first value that is not the same. The charge was none of those that are compared. */
+static dpi_status compare(json_t *before, const json_t *now, dpi_error *err) {
+    char path[DPI_JSON_PATH_MAX];
+    const json_t *values[2];
+    json_object_del(before, "charge");
+    return dpi_json_difference(before, now, path, values)
+               ? differs(path, values[0], values[1], err)
+               : DPI_STATUS_OK;
 }
 
 static dpi_status parse_facts(const dpi_books *b, json_t **facts, dpi_error *err) {

@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 #include "dpinfer/memory.h"
+#include "pipeline/claim/compare.h"
 #include "pipeline/journal/journal.h"
 #include "pipeline/journal/json_text.h"
 #include "pipeline/release/release.h"
@@ -223,32 +224,24 @@ dpi_status dpi_shards_join(dpi_shards *job, int32_t i, int32_t n, dpi_release_op
 
 const char *dpi_shards_folder(const dpi_shards *job) { return job->shard_folder; }
 
-/* The first parameter that differs; NULL: none. One of the pace may only follow from another. */
-static const char *find_different(const json_t *found, const json_t *wanted) {
-    const char *key, *of_pace = NULL;
-    json_t *value;
-    json_object_foreach((json_t *)wanted, key, value) {
-        if (json_equal(value, json_object_get(found, key)))
-            continue;
-        if (strncmp(key, "pace_", 5) != 0)
-            return key;
-        of_pace = of_pace ? of_pace : key;
-    }
-    return of_pace;
+/* The last part of a path: what an option sets. */
+static const char *key_of(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot ? dot + 1 : path;
 }
 
-/* As both have it. All of them are public. */
-static dpi_status fail_parameter(const json_t *found, const json_t *wanted, dpi_error *err) {
+/* The first that differs is named, as both have it: all of them are public. */
+static dpi_status check_parameters(const json_t *found, const json_t *wanted, dpi_error *err) {
     const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(15);
-    const char *key = find_different(found, wanted);
+    char path[DPI_JSON_PATH_MAX];
+    const json_t *values[2];
     size_t n;
-    if (!key)
-        return dpi_fail(err, DPI_STATUS_ARG, "the options are not those of the job");
-    const json_t *other = json_object_get(found, key);
-    char *x = other ? dpi_json_text(other, flags, &n) : NULL;
-    char *y = dpi_json_text(json_object_get(wanted, key), flags, &n);
-    const dpi_status status = dpi_fail(err, DPI_STATUS_ARG, "%s: found %s, the job has %s", key,
-                                       x ? x : "nothing", y ? y : "another value");
+    if (!dpi_json_difference(found, wanted, path, values))
+        return DPI_STATUS_OK;
+    char *x = values[0] ? dpi_json_text(values[0], flags, &n) : NULL;
+    char *y = values[1] ? dpi_json_text(values[1], flags, &n) : NULL;
+    const dpi_status status = dpi_fail(err, DPI_STATUS_ARG, "%s: found %s, the job has %s",
+                                       key_of(path), x ? x : "nothing", y ? y : "nothing");
     free(x);
     free(y);
     return status;
@@ -257,11 +250,8 @@ static dpi_status fail_parameter(const json_t *found, const json_t *wanted, dpi_
 static dpi_status check_claim(const dpi_shards *job, const dpi_release *release, dpi_error *err) {
     json_t *found = dpi_report_parameters(dpi_release_claim(release));
     json_t *wanted = dpi_report_parameters(dpi_report_claim(job->report));
-    dpi_status status = DPI_STATUS_OK;
-    if (!found || !wanted)
-        status = dpi_no_memory(err, "the job");
-    else if (!json_equal(found, wanted))
-        status = fail_parameter(found, wanted, err);
+    const dpi_status status = found && wanted ? check_parameters(found, wanted, err)
+                                              : dpi_no_memory(err, "the job");
     json_decref(found);
     json_decref(wanted);
     return status;

@@ -48,11 +48,11 @@ sed -i 's/Record 7/Record 8/' r.jsonl
 refuse 1 "the records are not those that it began with" resume cut
 expect_no_err "Record"
 head -n 11 kept.jsonl >r.jsonl
-refuse 1 "parameters.n_records was 12 when it began, and is 11" resume cut
+refuse 1 "parameters.data.n_units was 12 when it began, and is 11" resume cut
 cp kept.jsonl r.jsonl
 works make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 --type F32 \
     --seed 9 --overwrite -o m.gguf
-refuse 1 "model was" resume cut
+refuse 1 "model[0].sha256 was" resume cut
 cp kept.gguf m.gguf
 best=$(sed -n 's/ *"isa": "\(.*\)",/\1/p' cut/job.json)
 [ "$best" = ref ] ||
@@ -147,7 +147,7 @@ before=$(budget year charged)
 cp paid/tokens seen
 works resume paid --report paid.json
 check "a charge" test "$before" != 0 -a "$(budget year charged)" = "$before"
-expect_err "charged for this"; check "the charge" grep -q '"ledger_dataset": "letters"' paid.json
+expect_err "charged for this"; check "the charge" grep -q '"dataset": "letters"' paid.json
 works verify paid.json
 mv year other; year
 refuse 1 "the ledger does not have its charge" resume paid

@@ -67,6 +67,7 @@ refuse 2 "run: --max-per-unit: found 4, the job has null" \
 refuse 2 "run: -B: found 3, the job has 2" run "${base[@]}" --rho .5 -B 3 --job job --shard 0/2
 refuse 2 "run: --rho: found 0.25, the job has 0.5" \
     run "${base[@]}" --rho .25 -B 2 --job job --shard 0/2
+refuse 2 "run: --num: found 5, the job has 6" run "${position[@]}" --num 5 --job job --shard 0/2
 refuse 2 "the prompts are not those of the job" \
     run "${position[@]}" --public-prompt "Something else" --job job --shard 0/2
 refusals 2 run "${position[@]}" --job job <<'END'
@@ -140,7 +141,7 @@ done <<'END'
 is not what the shard has written | echo '{"index": 1, "text": "mine"}' >>shard-1-of-3/texts.jsonl
 holds another shard than its name says | rm -r shard-1-of-3; cp -r shard-0-of-3 shard-1-of-3
 it was changed, or has another key | sed -i s/true/false/ shard-1-of-3/shard.json
-it was changed, or has another key | sed -i 's/"n_texts": 6/"n_texts": 7/' shards.json
+it was changed, or has another key | sed -i 's/"runs": 6/"runs": 7/' shards.json
 it was changed, or has another key | cp ../job/key key
 it was changed, or has another key | rm -r shard-1-of-3; cp -r ../job/shard-1-of-2 shard-1-of-3
 missing | echo 4 >count
@@ -160,7 +161,7 @@ shards paid 3 "${position[@]}"; expect_err "charged for this"
 check "no charge by shards" test "$(charged)" = "$two"
 works merge paid.txt paid --report paid.json; expect_err "charged for this"
 works verify paid.json
-check "the charge in the report" grep -q '"ledger_charge"' paid.json
+check "the charge in the report" grep -q '"dataset": "letters"' paid.json
 works ledger init units.ledger --dataset letters --epsilon 8 --delta 1e-5 --scope unit
 fails_with 2 "whose scope is unit" \
     plan "${position[@]}" --unit-field who --job much --ledger units.ledger

@@ -203,8 +203,11 @@ static int open_outputs(const args *a, run *r) {
     const char *path = a->v[OPT_OUTPUT].s;
     if (hashed && !r->quiet && r->in.info.weight_bytes > INT64_C(1) << 30)
         cli_note("note: reading the model once for its hash in the report");
+    dpi_claim claim = *r->claim;
+    if (r->in.shards) /* the job's charge may not fit other options: dpi_shards_begin names them */
+        claim.ledger = (dpi_claim_ledger){0};
     if (hashed &&
-        dpi_report_create(r->claim, r->in.model, a->model, &r->report, &err) != DPI_STATUS_OK)
+        dpi_report_create(&claim, r->in.model, a->model, &r->report, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_MODEL, &err);
     int code = add_meta(a, r->report);
     if (code == CLI_OK && a->v[OPT_SIGN].given)

@@ -10,7 +10,7 @@
 static const struct {
     const char *field, *option;
 } fields[] = {
-    {"batch", "-B"}, {"n_texts", "--num"}, {"n_records", "--records"},
+    {"batch", "-B"}, {"n_texts", "--num"}, {"runs", "--num"}, {"n_records", "--records"},
     {"n_parallel", "--parallel"}, {"reference", "--reference"}, {"plain", "--plain"},
     {"query", "--query"}, {"delimiter", "--delimiter"},
     {"text_field", "--text-field"}, {"unit_field", "--unit-field"},

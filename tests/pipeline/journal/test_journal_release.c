@@ -177,11 +177,11 @@ TEST(test_changed) {
     job.o.field = value;                                                                           \
     assert_refused_job(part);                                                                      \
     job.o = o
-    CHANGED(n_tokens, 6, "parameters.T was 8 when it began, and is 6");
-    CHANGED(top_k, 7, "parameters.top_k was");
-    CHANGED(batch, 4, "parameters.");
-    CHANGED(method.rho, 3, "parameters.budget_rho was");
-    CHANGED(method.tau, 1.5, "parameters.tau was");
+    CHANGED(n_tokens, 6, "parameters.mechanisms[0].T was 8 when it began, and is 6");
+    CHANGED(top_k, 7, "parameters.mechanisms[0].top_k was");
+    CHANGED(batch, 4, "parameters.mechanisms[0].B was");
+    CHANGED(method.rho, 3, "parameters.mechanisms[0].budget_rho was");
+    CHANGED(method.tau, 1.5, "parameters.mechanisms[0].tau was");
     CHANGED(session.kv_type, DPI_KV_F32, "engine.kv_type was");
     CHANGED(session.exact, 1, "engine.exact was");
     CHANGED(session.n_ctx, 100, "engine.n_ctx was");
@@ -193,7 +193,7 @@ TEST(test_changed) {
     CHANGED(prompts.max_reference_tokens, 2, "prompts was");
 #undef CHANGED
     job_flip_model();
-    assert_refused_job("model was");
+    assert_refused_job("model[0].sha256 was");
     job_flip_model();
     /* Records, by one byte, and in another order. */
     static const char changed[] = "the records are not those that it began with";
@@ -230,10 +230,10 @@ TEST(test_other_adapter) {
         if (i == 0)
             assert_ok(job_run(9, &t));
         else
-            assert_refused_job("model was");
+            assert_refused_job("model[1].sha256 was");
     }
     job.o.model = job.model;
-    assert_refused_job("model was");
+    assert_refused_job("model[1] was");
     dpi_model_close(adapted_models[0]), dpi_model_close(adapted_models[1]);
 }
 
