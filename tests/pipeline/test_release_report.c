@@ -45,7 +45,7 @@ static void check_report(const dpi_release_options *o) {
         assert_int_equal(v.n_wrong, 1);
         for (size_t i = 0; i < v.n_fields; i++)
             if (v.fields[i].verdict == DPI_VERDICT_WRONG)
-                assert_string_equal(v.fields[i].path, "realised.K");
+                assert_string_equal(v.fields[i].path, "follows.mechanisms[0].K");
         dpi_verification_free(&v);
         dpi_report_free(report);
     }
@@ -74,14 +74,15 @@ TEST(test_report) {
 TEST(test_report_refused) {
     const dpi_release_options o = options_of(NULL);
     dpi_release *release = open_release(&o);
-    dpi_verification v = {.struct_size = sizeof v};
-    char *text = report_text(release), *at = strstr(text, "\"budget_delta\": ");
+    char *text = report_text(release), *at = strstr(text, "\"claim\": ");
+    dpi_report *report = NULL;
     assert_non_null(at);
-    memset(at + 16, '0', strcspn(at + 16, ",\n")); /* (0, 0)-DP */
-    at[17] = '.';
-    dpi_report *report = parse(text);
-    assert_error(dpi_report_verify(report, NULL, NULL, &v, ERR), ARG, "delta");
-    dpi_report_free(report);
+    at = strstr(at, "\"delta\": ");
+    assert_non_null(at);
+    memset(at + 9, '0', strcspn(at + 9, ",\n")); /* (0, 0)-DP */
+    at[10] = '.';
+    assert_error(dpi_report_parse("r", text, strlen(text), &report, ERR), ARG,
+                 "delta: found 0, allowed 0 < x < 1");
     free(text);
     dpi_release_free(release);
     assert_error(dpi_report_parse("r", "{}", 2, &report, ERR), FORMAT,

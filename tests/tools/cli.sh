@@ -422,7 +422,7 @@ check "the pace is that of other records" test "$(text_field pace out)" = "$pace
 paced; expect_err "$pace" "texts of the public prompt, which cost nothing"
 expect_line pace.json "\"pace_tokens\": $quota," \
     '"pace": "found from [0-9]* texts that the model drew'
-expect_count 0 pace_given pace.json # of earlier jobs
+expect_line pace.json '"pace_given": null'
 works verify pace.json
 paced --pace-theta .5 --pace-tokens 7; expect_no_err "texts of the public prompt"
 expect_err "free where the likeliest token has more than 0.5, and after 7 private tokens"

@@ -83,7 +83,7 @@ check "a charge" test "$(budget fields.ledger n_charges)" = 0
 works run m.gguf plain.jsonl --public-fields --rho .1 -n 4 --unit-field id --ledger fields.ledger
 printf '{"pid": %s, "text": "The printer is broken."}\n' 0.0 1.0 1e0 >float.jsonl
 works run m.gguf float.jsonl --rho 1 -n 4 -B 2 --unit-field pid --report float.json
-check "two units" grep -q '"n_records": 2' float.json
+check "two units" grep -q '"n_units": 2' float.json
 
 # ---- -o x.csv: what a reader of RFC 4180 finds in it is what is in the objects ------------------
 cat >same.py <<'END'
