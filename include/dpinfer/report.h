@@ -137,8 +137,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_compare_claim(const dpi_report *rep
 /* The claim of an adapter, or of a model that was trained, in a GGUF file: what it says, settled, and
  * what follows from it and from the file's tensors against what the file says of both. A field that
  * does not hold is no error. *result, after dpi_verification_init, is freed with
- * dpi_verification_free in any case. Errors: IO, FORMAT (no such file; a claim that is malformed);
- * those of dpi_claimed_settle (no training has this claim). */
+ * dpi_verification_free in any case. Errors: IO, FORMAT (a file without a claim), ARG (a claim that
+ * is malformed, or that no training has), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_claimed_verify_file(const char *path, dpi_claimed *claim,
                                                           dpi_verification *result,
                                                           dpi_error *err);

@@ -466,9 +466,13 @@ dpi_status dpi_claimed_of_json(const json_t *root, dpi_claimed *c, dpi_error *er
     if (!json_is_null(ledger))
         DPI_TRY(read_section(ledger_fields, "claim.ledger", ledger, c, err));
     const dpi_status status = dpi_claimed_settle(c, &why);
-    return status == DPI_STATUS_OK
-               ? DPI_STATUS_OK
-               : dpi_fail(err, status, "no work has such a claim: %s", why.message);
+    if (status != DPI_STATUS_OK)
+        return dpi_fail(err, status, "no work has such a claim: %s", why.message);
+    if (c->ledger.dataset[0] && dpi_claimed_warning(c))
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "claim.ledger: found one, which counts guarantees, and there is none: %s",
+                        dpi_claimed_warning(c));
+    return DPI_STATUS_OK;
 }
 
 dpi_status dpi_claimed_read(const char *json, size_t n_bytes, dpi_claimed *claim, dpi_error *err) {

@@ -181,14 +181,9 @@ dpi_status dpi_claimed_cost(const dpi_claimed *c, dpi_cost *cost, dpi_error *err
 }
 
 static dpi_status settle_ledger(dpi_claimed *c, dpi_error *err) {
-    const char *warning = dpi_claimed_warning(c);
     dpi_cost cost;
     if (!c->ledger.dataset[0])
         return DPI_STATUS_OK;
-    if (warning)
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "ledger: found one, which counts guarantees, and there is none: %s",
-                        warning);
     DPI_TRY(dpi_claimed_cost(c, &cost, err));
     return dpi_claim_ledger_settle(&c->ledger, &cost, err);
 }

@@ -240,6 +240,11 @@ void dpi_report_reopen(dpi_report *r) {
 static dpi_status recompute(const dpi_report *r, const dpi_claimed *claim, const char *model_path,
                             const char *output_path, json_t **expected, dpi_error *err) {
     json_t *model = json_copy(r->model), *files;
+    if (json_is_object(model) &&
+        json_object_set_new(model, "name", json_string(claim->model_name)) != 0) {
+        json_decref(model);
+        return dpi_no_memory(err, "the report");
+    }
     if (model && model_path) {
         dpi_status status = dpi_hash_model(
             model_path, (int64_t)json_array_size(json_object_get(model, "files")), &files, err);

@@ -21,7 +21,7 @@ verifies() {
 }
 
 tuned a --sigma 2; expect_empty_out; expect_no_err "NOT PRIVATE"
-expect_err "Privacy statement" "guarantee          (" "for the adapter and all texts from it"
+expect_err "Privacy statement" "guarantee          (" "for all that is released together"
 expect_no_err Anna # no record is told
 verifies a.gguf "verified: the guarantee follows" PRIVATE
 tuned e --expected 4 --epsilon 3; expect_line err "\((2\.999|3,)"
@@ -50,7 +50,7 @@ expect_same s1.gguf s2.gguf
 works $tune --sigma 2 --seed 7 -o s3.gguf --checkpoint state; expect_err "going on after step 4"
 expect_same s1.gguf s3.gguf
 verifies s1.gguf "NOT PRIVATE"
-tuned n --epsilon inf; expect_err "NOT PRIVATE" "none: no noise was added"
+tuned n --epsilon inf; expect_err "NOT PRIVATE" "no noise was added"
 verifies n.gguf "NOT PRIVATE"
 refuse 1 "another configuration; only threads, paths" $tune --sigma 3 --seed 7 -o s4.gguf -q \
     --checkpoint state
@@ -59,47 +59,48 @@ expect_none s4.gguf
 # ---- What comes with a file --------------------------------------------------------------------
 # Smaller noise or a larger delta than the training had; a claim of another neighbour, of another
 # accountant, of a label, of privacy; an epsilon with another digit after its point.
-put() { # FILE KEY OLD NEW: a value of the same length in its place
+put() { # FILE OLD NEW: a text of the same length in its place, in the claim or what follows
     python_check "cannot change $2" "$@" <<'P'
-path, key, old, new = sys.argv[1:]
-old, new = (v.encode().decode("unicode_escape").encode("latin1") for v in (old, new))
-all, key = data(path), b"dpinfer.finetune." + key.encode()
-at = all.index(key) + len(key) + (12 if old > b"\0" else 4) # beyond its type and length
-assert all[at:at + len(old)] == old, all[at:at + 20]
-open(path, "wb").write(all[:at] + new.ljust(len(old), b"0") + all[at + len(old):])
+path, old, new = sys.argv[1:]
+all, old, new = data(path), old.encode(), new.encode()
+assert len(old) == len(new)
+at = all.index(old, all.index(b"dpinfer.claim"))
+open(path, "wb").write(all[:at] + new + all[at + len(old):])
 P
 }
 claim="the claim of forged.gguf does not hold"
-forged() { # FILE KEY OLD NEW TEXT: a file that was changed is found, and writes no text
-    cp "$1" forged.gguf; put forged.gguf "$2" "$3" "$4"
-    wrong "$5" forged.gguf
+forged() { # FILE OLD NEW CODE TEXT: a file that was changed is found, and writes no text
+    cp "$1" forged.gguf; put forged.gguf "$2" "$3"
+    if [ "$4" = 1 ]; then wrong "$5" forged.gguf; else refuse "$4" "$5" verify forged.gguf; fi
     case $1 in
     whole.gguf) refuse 5 "$claim" generate forged.gguf -n 4 ;;
     *) refuse 5 "$claim" generate m.gguf --lora forged.gguf -n 4 ;;
     esac
 }
-while IFS='|' read -r file key old new text; do
-    forged "$file" "$key" "$old" "$new" "$text"
+while IFS='|' read -r file old new code text; do
+    forged "$file" "$old" "$new" "$code" "$text"
 done <<'END'
-a.gguf|sigma|2|9|epsilon
-a.gguf|delta|0.001|0.9|epsilon
-a.gguf|sampling|0.05|0.04|claim: recorded sampling: 0.04
-a.gguf|expected|0.4|0.3|claim: recorded sampling: 0.05
-a.gguf|units|8|7|claim: recorded sampling: 0.05
-a.gguf|clip|1|0|claim: recorded clip: 0
-a.gguf|epsilon|0.1|0.0|epsilon
-a.gguf|adjacency|add-remove|replace-me|adjacency: recorded "replace-me", computed "add-remove"
-a.gguf|accountant|pld|rdp|accountant: recorded "rdp", computed "pld"
-a.gguf|label|PRIVATE|private|label: recorded "private", computed "PRIVATE"
-n.gguf|label|NOT PRIVATE|OF A SECRET|label
-n.gguf|private|\0|\1|private: recorded true, computed false
+a.gguf|"sigma":2|"sigma":9|1|follows.epsilon
+a.gguf|"delta":0.001|"delta":0.900|5|delta: found 0.9
+a.gguf|"sampling":0.05|"sampling":0.04|5|sampling: found 0.04
+a.gguf|"expected":0.4|"expected":0.3|5|sampling: found 0.05
+a.gguf|"n_units":8|"n_units":7|5|sampling: found 0.05
+a.gguf|"clip":1.0|"clip":0.0|5|clip is 0.0
+a.gguf|"clip":1.0|"clap":1.0|5|has the unknown key 'clap'
+a.gguf|"runs":4|"runs":3|1|follows.epsilon
+a.gguf|"rank":2|"rank":3|1|claim.mechanisms[0].rank: recorded 3, computed 2
+a.gguf|"epsilon":0.1|"epsilon":0.0|1|follows.epsilon
+a.gguf|"adjacency":"add-remove"|"adjacency":"replace-me"|5|claim.data.adjacency is "replace-me"
+a.gguf|"label":"PRIVATE"|"label":"private"|1|follows.label: recorded "private", computed "PRIVATE"
+a.gguf|"model":"|"m0del":"|5|has the unknown key 'm0del'
+n.gguf|"label":"NOT PRIVATE|"label":"OF A SECRET|1|follows.label
 END
 refuse 3 "a.gguf is an adapter (general.type), and no model" inspect a.gguf
 # changed_weight FILE ARGS: one bit of the last weight; `generate ARGS forged.gguf` writes no text.
 changed_weight() {
     cp "$1" forged.gguf; flip_bit forged.gguf -8
     refuse 5 "$claim" generate "${@:2}" forged.gguf -n 4
-    wrong tensors_sha256 forged.gguf
+    wrong "claim.mechanisms[0].tensors_sha256" forged.gguf
 }
 changed_weight a.gguf m.gguf --lora
 printf 'GGUF' >short.gguf; head -c 2000 a.gguf >cut.gguf
@@ -108,7 +109,7 @@ for file in short cut; do fails 5 verify $file.gguf; done
 # ---- The ledger -------------------------------------------------------------------------------
 works ledger init year.ledger --dataset letters --epsilon 4 --delta 1e-3
 tuned l1 --sigma 3 --ledger year.ledger; expect_err "charged for this"
-works ledger show year.ledger; expect_out finetune "an adapter, (" "; add-remove"
+works ledger show year.ledger; expect_out gradients "4 steps, (" "; add-remove"
 tuned l6 --sigma 2 --ledger year.ledger --checkpoint kept
 # Another ledger has a charge of the same number, which is not that of this training.
 works ledger init next.ledger --dataset letters --epsilon 4 --delta 1e-3
@@ -119,7 +120,7 @@ expect_none l2.gguf
 
 works ledger init own.ledger --dataset people --epsilon 4 --delta 1e-3 --scope unit
 tuned l3 --sigma 3 --unit-field who --ledger own.ledger
-expect_err "a unit before, most" "each unit pays for itself"
+expect_err "a unit before, most" "each unit pays for the runs that it is in"
 refuse 2 "unit-field: found none" $tune --sigma 3 -o l4.gguf -q --ledger own.ledger
 tuned l4 --sigma 3 --unit-field who --ledger own.ledger --overwrite
 refuse 6 "a new unit has" $tune --expected 8 --sigma .6 --unit-field who -o l5.gguf -q \
@@ -142,7 +143,7 @@ refuse 2 "needed are both" $alone --units 8 --sigma 1 --label-field kind -o x.gg
 
 texts="generate m.gguf --lora p.gguf"
 writes p --num 7 -n 8 --jsonl; expect_lines 7 out
-expect_err "7, by post-processing of this adapter" "guarantee          ("
+expect_err "7, by post-processing: no further cost" "guarantee          ("
 python_check "the texts' labels" <<'P'
 assert [o["text_label"] for o in objects("out")] == ["k0", "k1", "k9"] * 2 + ["k0"]
 assert all(o["private"] for o in objects("out"))
@@ -175,12 +176,12 @@ of_pair at -t 1 --seed 5
 of_pair at1 -t 2 --seed 5; expect_same at.gguf at1.gguf
 of_pair ah --histogram-epsilon .5
 expect_err "numbers of units   of each label, with Laplace noise of scale 2: epsilon 0.5 of it"
-verifies ah.gguf "given  histogram_scale: recorded 2"
+verifies ah.gguf "given  claim.mechanisms[1].scale: recorded 2"
 of_pair ap
 writes ap --num 7 -n 4 --jsonl --seed 3
 python_check "the epsilon of a histogram, the attributes of texts" <<'P'
 def epsilon(name):
-    return float(re.search(rb"dpinfer\.finetune\.epsilon.{12}([0-9.e+-]+)", data(name), re.S)[1])
+    return float(re.search(rb'dpinfer\.follows.{12}\{"rho":null,"epsilon":([0-9.e+-]+)', data(name), re.S)[1])
 assert 0.5 <= epsilon("ah.gguf") - epsilon("ap.gguf") < 0.5 + 1e-9
 wanted = (data("pairs").decode().splitlines() * 2)[:7]
 assert [o["text_label"] for o in objects("out")] == wanted
@@ -232,14 +233,15 @@ P
 works inspect whole.gguf; expect_out "+ adapter"
 # It has the adapter's claim, of its own weights.
 for whole in whole2 whole; do
-    verifies $whole.gguf "ok     epsilon" "ok     tensors_sha256"; expect_line out '^PRIVATE$'
+    verifies $whole.gguf "ok     follows.epsilon" "ok     claim.mechanisms[0].tensors_sha256"; expect_line out '^PRIVATE$'
 done
-grep -v sha256 out >of_whole
-works verify w.gguf --verbose; grep -v sha256 out >of_adapter; expect_same of_whole of_adapter
+grep -v "sha256\|trained" out >of_whole
+works verify w.gguf --verbose; grep -v "sha256\|trained" out >of_adapter; expect_same of_whole of_adapter
 works generate whole.gguf --num 3 -n 4 --jsonl --report rw.json; expect_out '"private":true'
-expect_err "3, by post-processing of this model" "numbers, in the weights"
-works verify rw.json --model whole.gguf --verbose; expect_out "ok     adapter.tensors"
-forged whole.gguf sigma 2 9 epsilon
+expect_err "3, by post-processing: no further cost" "numbers, in the weights"
+works verify rw.json --model whole.gguf --verbose
+expect_out "ok     trained.claim.mechanisms[0].tensors_sha256"
+forged whole.gguf '"sigma":2' '"sigma":9' 1 follows.epsilon
 changed_weight whole.gguf
 works quantize m.gguf w8.gguf Q8_0 --lora p.gguf
 verifies w8.gguf
@@ -248,7 +250,7 @@ works quantize m.gguf ws.gguf KEEP --lora s1.gguf
 verifies ws.gguf "NOT PRIVATE"
 works generate ws.gguf -n 4 --jsonl; expect_out '"private":false'
 expect_err "Privacy statement: NOT PRIVATE"
-forged a.gguf sigma 2 9 epsilon
+forged a.gguf '"sigma":2' '"sigma":9' 1 follows.epsilon
 refuse 3 "$claim" quantize m.gguf x.gguf KEEP --lora forged.gguf
 works quantize m.gguf bare.gguf KEEP --lora n.gguf
 verifies bare.gguf "NOT PRIVATE"
@@ -260,7 +262,7 @@ refuse 2 "allowed: F32" quantize m.gguf x.gguf Q9 --lora w.gguf
 
 # ---- All weights ------------------------------------------------------------------------------
 works $full --sigma 2 -o f.gguf -q --instruction "Say:"
-expect_err "for the model and all texts from it" "trained            all"
+expect_err "for all that is released together" "trained            all"
 verifies f.gguf "verified: the guarantee follows" PRIVATE
 # A base with a claim of its own: what is trained on it, or merged into it, would not count that.
 LC_ALL=C sed 's/dpinfer\.adapter\.base/dpinfer.adapter.else/' w.gguf >of_any.gguf
@@ -268,14 +270,15 @@ refuse 3 "would have two claims" quantize f.gguf y.gguf F32 --lora of_any.gguf
 # The first adapters do not say what was trained.
 LC_ALL=C sed 's/dpinfer\.finetune\.trained/another_finetune.trained/' w.gguf >first.gguf
 verifies first.gguf
-LC_ALL=C sed 's/dpinfer\.finetune\.trained/dpinfer.finetune.unknown/' w.gguf >more.gguf
-refuse 5 "the claim has the unknown key dpinfer.finetune.unknown" verify more.gguf
+LC_ALL=C sed 's/dpinfer\.finetune\.template/dpinfer.finetune.whatever/' w.gguf >more.gguf
+refuse 5 "the unknown key dpinfer.finetune.whatever" verify more.gguf
 refuse 2 "was trained on records itself" ${tune/m.gguf/f.gguf} --sigma 2 -o x.gguf
 check "the type of a weight" test "$("$dpinfer" inspect m.gguf --json | grep -c '"F32"')" = \
     "$("$dpinfer" inspect f.gguf --json | grep -c '"F32"')"
 works generate f.gguf --num 3 -n 4 --jsonl --report rf.json; expect_lines 3 out
-expect_out '"private":true'; expect_err "3, by post-processing of this model"
-works verify rf.json --model f.gguf --verbose; expect_out "ok     adapter.tensors"
+expect_out '"private":true'; expect_err "3, by post-processing: no further cost"
+works verify rf.json --model f.gguf --verbose
+expect_out "ok     trained.claim.mechanisms[0].tensors_sha256"
 works $full --sigma 2 --seed 7 -t 1 -o f1.gguf -q --checkpoint fstate --checkpoint-steps 1
 works $full --sigma 2 --seed 7 -t 2 -o f2.gguf -q; expect_same f1.gguf f2.gguf
 works $full --sigma 2 --seed 7 -o f3.gguf -q --checkpoint fstate; expect_same f1.gguf f3.gguf
@@ -295,7 +298,7 @@ moved = [abs(p - q) for p, q in zip(x, y)]
 assert max(moved) < 1.01e-3 and sum(m > 0.9e-3 for m in moved) > 900, (max(moved), moved[:5])
 P
 works quantize f.gguf fq.gguf Q8_0
-fails 5 verify fq.gguf; expect_err "tensors_sha256"
+wrong "claim.mechanisms[0].tensors_sha256" fq.gguf
 works quantize m.gguf mq.gguf Q8_0
 refuse 2 "full: found weights of type Q8_0" ${full/m.gguf/mq.gguf} --sigma 1 -o x.gguf
 refuse 2 "--rank: not allowed with --full" $full --sigma 1 -o x.gguf --rank 2
@@ -369,67 +372,68 @@ works $texts -o rt.jsonl --report rt.json --seed 2
 python_check "the report of texts" <<'P'
 o = load("rt.json")
 sha = lambda name: hashlib.sha256(data(name)).hexdigest()
-assert o["texts"]["output"]["sha256"] == sha("rt.jsonl")
-assert o["adapter"]["sha256"] == sha("ah.gguf")
-assert o["label"] == "PRIVATE" and o["texts"]["number"] == 6
-assert o["statement"]["guarantee"] == "(epsilon, delta)-DP" and o["statement"]["delta"] == 1e-3
-assert o["statement"]["by"] == "post-processing of the adapter"
-assert o["parameters"]["histogram_scale"] == 2 and o["parameters"]["sigma"] == 2
+assert o["output"]["sha256"] == sha("rt.jsonl") and o["model"]["files"][0]["sha256"] == sha("ah.gguf")
+assert o["label"] == "PRIVATE" and o["output"]["texts"] == 6 and o["statement"]["delta"] == 1e-3
+trained, counts, texts = o["claim"]["mechanisms"]
+assert trained["sigma"] == 2 and counts["scale"] == 2 and texts["runs"] == 6
 P
-verifies rt.json PRIVATE "given  parameters.sigma" "the adapter was not looked at"
+verifies rt.json PRIVATE "given  claim.mechanisms[0].sigma" "the adapter was not looked at"
 works verify rt.json --lora ah.gguf --output rt.jsonl --verbose
-expect_out "ok     adapter.sha256" "ok     texts.output.sha256" \
+expect_out "ok     model.files[0].sha256" "ok     output.sha256" \
     "the adapter is the one named; the output is the one"
-wrong adapter.sha256 rt.json --lora ap.gguf
-wrong texts.output.sha256 rt.json --output pairs
+wrong "model.files[0].sha256" rt.json --lora ap.gguf
+wrong output.sha256 rt.json --output pairs
 # What is done to a report | the files that are there too | exit code and what `verify` says.
 cat >changes <<'END'
 statement.update(epsilon=0.1)        |                   |1 WRONG  statement.epsilon: recorded 0.1
-parameters.update(histogram_scale=200)|                  |1 WRONG  statement.epsilon
-parameters.update(sigma=50.0)        |                   |1 WRONG  statement.epsilon
-parameters.update(sigma=50.0)        |--lora ah.gguf     |1 WRONG  parameters.sigma
-parameters.update(randomness=1)      |                   |1 WRONG  label
-statement.update(adjacency="one")|              |1 WRONG  statement.adjacency: recorded "one"
-statement.update(by="magic")         |                   |1 WRONG  statement.by
-update(model="another")              |--lora ah.gguf     |1 WRONG  model: recorded "another"
-update(model="another")              |                   |0 given  model: recorded "another"
-texts.update(number=7)               |--output rt.jsonl  |1 WRONG  texts.number
-texts.update(number=7)               |                   |0 given  texts.number
-texts.update(number=5)               |--output rt.jsonl  |1 WRONG  texts.number
-texts.update(number=5)               |                   |0 given  texts.number
-texts.pop("number")                  |                   |5 lacks texts.number
-texts.update(number=-5)              |                   |5 lacks texts.number
-texts.update(form="other")           |                   |5 lacks texts.form
-texts.update(form=5)                 |                   |5 lacks texts.form
-texts.pop("form")                    |--output rt.jsonl  |5 lacks texts.form
-texts.update(bytes=1.5)              |                   |5 lacks texts.bytes
-pop("program")                       |                   |5 lacks program
-parameters.update(steps="4")         |                   |5 lacks steps
-parameters.update(sampling=2.0)      |                   |5 lacks sampling
-parameters.update(expected=2.0)      |                   |1 WRONG  claim: recorded sampling:
-parameters.update(delta=.5)          |                   |1 WRONG  claim: recorded delta: 0.5
-parameters.update(clip=0.0)          |                   |1 WRONG  claim: recorded clip: 0
-parameters.update(numbers=0)         |                   |1 WRONG  claim: recorded numbers: none
-parameters.update(more=1)            |                   |1 WRONG  parameters.more: recorded 1
-statement.update(rho=.1)             |                   |1 WRONG  statement.rho: recorded 0.1
-texts.update(top_k=1)                |                   |1 WRONG  texts.top_k: recorded 1
+follows.update(epsilon=0.1)          |                   |1 WRONG  follows.epsilon: recorded 0.1
+C(1, scale=200)                      |                   |1 WRONG  statement.epsilon
+C(0, sigma=50.0)                     |                   |1 WRONG  statement.epsilon
+C(0, sigma=50.0)                     |--lora ah.gguf     |1 WRONG  claim: recorded another one
+claim.update(randomness="seed")      |                   |1 WRONG  label
+dp_definition.update(neighbours="one")|                  |1 WRONG  dp_definition.neighbours: recorded "one"
+plain.update(done="magic")           |                   |1 WRONG  plain.done
+claim.update(model="another")        |                   |1 WRONG  follows.claim_sha256
+model.update(name="another")         |                   |1 WRONG  model.name
+output.update(texts=7)               |--output rt.jsonl  |1 WRONG  output.texts
+output.update(texts=7)               |                   |1 WRONG  output.texts
+output.update(texts=5)               |--output rt.jsonl  |1 WRONG  output.texts
+output.pop("texts")                  |                   |5 'output'
+output.update(texts=-5)              |                   |5 'output'
+output.update(form="other")          |                   |5 'output'
+output.update(form=5)                |                   |5 'output'
+output.pop("form")                   |--output rt.jsonl  |5 'output'
+output.update(text_bytes=1.5)        |                   |5 'output'
+software.pop("program")              |                   |5 'software'
+C(0, runs="4")                       |                   |5 claim.mechanisms[0].runs is "4"
+C(0, sampling=2.0)                   |                   |5 claim.mechanisms[0].sampling is 2.0
+C(0, expected=2.0)                   |                   |5 sampling: found
+claim["data"].update(delta=.5)       |                   |5 delta: found 0.5
+C(0, clip=0.0)                       |                   |5 claim.mechanisms[0].clip is 0.0
+C(0, numbers=0)                      |                   |5 claim.mechanisms[0].numbers is 0
+C(0, more=1)                         |                   |5 unknown key 'more'
+C(2, runs=9)                         |                   |1 WRONG  follows.claim_sha256
+statement.update(more=.1)            |                   |1 WRONG  statement.more: recorded 0.1
+output.update(top_k=1)               |                   |5 'output'
 update(note="all is well")           |                   |1 WRONG  note: recorded "all is well"
-texts.update(top_p=1.5)              |                   |5 lacks top_p
-adapter.update(name="a")             |                   |5 lacks adapter
-adapter.update(sha256="0" * 64)      |                   |0
-adapter.update(sha256="0" * 64)      |--lora ah.gguf     |1 WRONG  adapter.sha256
+C(2, top_p=1.5)                      |                   |5 claim.mechanisms[2].top_p is 1.5
+model.update(files="a")              |                   |5 'model'
+model["files"][0].update(sha256="0" * 64)|               |0
+model["files"][0].update(sha256="0" * 64)|--lora ah.gguf |1 WRONG  model.files[0].sha256
 # Accountants that would take long say no at once: 4 s of the processor are 100 times as much.
-parameters.update(sampling=1e-9, steps=2)|                |1 WRONG  statement.epsilon
-parameters.update(sampling=.05, steps=10000000)|          |1 WRONG  statement.epsilon
-parameters.update(sampling=1e-4, steps=1000000, sigma=1)| |1 WRONG  statement.epsilon
+C(0, sampling=1e-9, runs=2)          |                   |5 sampling
+C(0, runs=10000000)                  |                   |1 WRONG  statement.epsilon
+C(0, runs=1000000, sigma=1.0)        |                   |1 WRONG  statement.epsilon
 END
 python_check "changed reports" <<'P'
 for n, line in enumerate(open("changes"), 1):
     o = load("rt.json")
     change = line.split("|")[0].strip()
-    section, _, call = change.partition(".")
+    section = re.match(r"(\w+)([.\[])", change)
+    C = lambda i, **values: o["claim"]["mechanisms"][i].update(values)
     if not line.startswith("#"):
-        eval(f'o["{section}"].{call}' if call else f"o.{change}")
+        eval(f'o["{section[1]}"]{change[len(section[1]):]}' if section
+             else change if change.startswith("C(") else f"o.{change}")
     json.dump(o, open(f"changed{n}.json", "w"))
 P
 n=0
@@ -443,9 +447,9 @@ while IFS='|' read -r change files wanted; do
     if [ "$rc" -eq 5 ]; then expect_err "${wanted#* }"; else expect_out "${wanted:2}"; fi
 done <changes
 works $texts -o plain.txt --report plain.json
-works verify plain.json --output plain.txt --verbose; expect_out "ok     texts.number"
-for change in 's/"number": 6/"number": 5/' 's/"number": 6/"number": 7/' 's/"bytes": /&1/'; do
-    sed "$change" plain.json >changed.json; wrong texts.number changed.json --output plain.txt
+works verify plain.json --output plain.txt --verbose; expect_out "ok     output.texts"
+for change in 's/"texts": 6/"texts": 5/' 's/"texts": 6/"texts": 7/' 's/"text_bytes": /&1/'; do
+    sed "$change" plain.json >changed.json; wrong output.texts changed.json --output plain.txt
 done
 writes s1 -n 4 --report rn.json --report rn.md
 works verify rn.json --lora s1.gguf; expect_out "NOT PRIVATE"
@@ -492,8 +496,8 @@ works ledger show year.ledger; expect_same out before
 works ${tune/--steps 4/--steps 1} --epsilon 3 --expected 8 --plan
 expect_out "MiB: program and model" "s a step"
 expect_line out '^ *label +PRIVATE$'
-works $tune --epsilon inf --plan; expect_line out '^ *label +NOT PRIVATE$'
-works $tune --epsilon inf --plan --json; expect_out '"label": "NOT PRIVATE"'
+works $tune --epsilon inf --plan; expect_line out '^ *label +NOT PRIVATE: no noise was added$'
+works $tune --epsilon inf --plan --json; expect_out '"label": "NOT PRIVATE: no noise was added"'
 run $tune --sigma 1 --seed 1 --plan; expect_out "NOT PRIVATE"
 works $full --plan --json --sigma 2; expect_out '"numbers": 25440'
 

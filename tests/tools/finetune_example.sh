@@ -10,7 +10,7 @@ for i in 1 2; do # the second one goes on where the first has ended
     expect_rc 0; expect_line err "guarantee +\((2\.99|3,)"
     expect_out "verified: the guarantee follows from the parameters" \
         "new reviews are without a slip"
-    expect_err "by post-processing of this adapter" "nats a token of the held-out public records"
+    expect_err "by post-processing: no further cost" "nats a token of the held-out public records"
 done
 expect_err "going on after step 2"
 expect_count 1 '"private":true' made/reviews.jsonl

@@ -23,7 +23,7 @@ check "a department that is none" \
     test "$(grep -oE '"text_label":"[a-z_]+"' texts.jsonl | cut -d '"' -f 4 |
         grep -cxFf departments.txt)" -eq 8
 check "labels in the report" grep -q '"labels": "private"' report.json
-check "the histogram in the report" grep -q '"histogram_variance": 25600' report.json
+check "the histogram in the report" grep -q '"variance": 25600' report.json
 check "the page" grep -q 'St Elsewhere Hospital' report.html
 check "the hash on the page" grep -q "$(sha256sum texts.jsonl | cut -c 1-64)" report.html
 check "M in the report" grep -q '"M": 4' report.json

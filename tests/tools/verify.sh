@@ -51,7 +51,7 @@ for name in $reports; do
     *)
         check "$name.json: $label" test "$label" = '"private":true,"label":"PRIVATE",'
         check "$name.md: $title" test "$title" = '# Privacy report'
-        expect_line "$name.md" '\(c\) Formal DP statement:\*\* The texts of the run together' ;;
+        expect_line "$name.md" '\(c\) Formal DP statement:\*\* All that is released of this work together' ;;
     esac
 done
 # The verdict first, and no more of what holds.
@@ -59,22 +59,23 @@ works verify ink.json; expect_out "the model was not looked at"; expect_lines 2 
 check "the verdict first" grep -q '^verified: [0-9]' <(head -n 1 out)
 check "its label" test "$(sed 1d out)" = PRIVATE
 works verify ink.json --verbose
-expect_out "  ok     realised.K: recorded " "  given  parameters.B: "
+expect_out "  ok     follows.mechanisms[0].K: recorded " "  given  claim.mechanisms[0].B: "
 check "the verdict first" grep -q '^verified: [0-9]' <(head -n 1 out)
 sed 's/"K": /"K": 1/' ink.json >mutant.json
-wrong realised.K mutant.json; expect_err "1 field does not hold: realised.K"
+wrong "follows.mechanisms[0].K" mutant.json
+expect_err "1 field does not hold: follows.mechanisms[0].K"
 check "what does not hold, alone" test "$(grep -c . out)" -eq 2
 check "the verdict first" test "$(head -n 1 out)" = "NOT verified: 1 field does not hold"
 expect_line ink.json "\"sha256\": \"$(sha_of m.gguf)\"" "\"sha256\": \"$(sha_of "$dpinfer")\""
 expect_line ink.md "$(sha_of m.gguf)"
 cp svt.json out
 for key in T B K a svt_scale n_private; do
-    check "$key" grep -qF "| ${key//_/\\_} | $(field "$key") |" svt.md
+    check "$key" grep -qF "mechanisms.1.${key//_/\\_} | $(field "$key") |" svt.md
 done
 cp m.gguf other.gguf; printf x >>other.gguf
 fails 1 verify ink.json --model other.gguf; expect_err "model.files[0].sha256"
 refuse 3 "cannot read none.gguf" verify ink.json --model none.gguf
-expect_line added.json '"n_records": null' # add/remove does not tell it
+expect_line added.json '"n_units": null' # add/remove does not tell it
 cp ink.json out; near epsilon 5.221535 1e-6; near rho 0.5 1e-4 # docs/spec.md 4.1
 # The same options give the same report, whatever is in the records.
 report again refs.jsonl --rho 0.5 -B 3
@@ -101,7 +102,7 @@ cp br.json out; near epsilon 2 1e-5; expect_line br.json '"rho": null' # br clai
 
 # The parts of a split model, by the names that are made of the first.
 cp m.gguf s-00001-of-00002.gguf; printf 'part two' >s-00002-of-00002.gguf
-sed "s/^      }$/      }, {\"n_bytes\": 8, \"sha256\": \"$(sha_of s-00002-of-00002.gguf)\"}/" \
+sed "/^  \"model\": {/,/^  }/s/^      }$/      }, {\"n_bytes\": 8, \"sha256\": \"$(sha_of s-00002-of-00002.gguf)\"}/" \
     ink.json >split.json
 works verify split.json --model s-00001-of-00002.gguf --verbose; expect_out "model.files[1].sha256"
 printf 'part 2!!' >s-00002-of-00002.gguf
@@ -110,14 +111,14 @@ refuse 3 "must end in -00001-of-00002.gguf" verify split.json --model m.gguf
 
 # ---- Every field that is changed is found -------------------------------------------------------
 # mutants FILE FIRST: mutants/N.json for each line from FIRST on that has a value, with another one.
-# Printed are N, the key, 1 if the line is that of a parameter, and the line. What only the operator
+# Printed are N, the key, 1 if the line is of the claim, and the line. What only the operator
 # can vouch for is left out.
-free='complete|program|version|commit|compiler|build|sha256|name|random_weights|n_bytes|tokens'
+free='complete|program|commit|compiler|build|sha256|random_weights|n_bytes|tokens|form|text_bytes'
 mutants() {
     rm -rf mutants; mkdir mutants
     awk -v first="$2" -v free="^ *\"($free|ended)\"" '{ lines[NR] = $0 }
-        /"parameters"/ { inside = 1 }
-        inside { parameters[$0] = 1 }
+        /^  "claim": {/ { inside = 1 }
+        inside { parameters[NR] = 1 }
         /^  }/ { inside = 0 }
         END { for (n = first; n <= NR; n++) {
             line = lines[n]
@@ -135,7 +136,7 @@ mutants() {
             for (i = 1; i <= NR; i++) print (i == n ? head value comma : lines[i]) >file
             close(file)
             key = match(line, /"[a-zA-Z_]*": /) ? substr(line, RSTART + 1, RLENGTH - 4) : ""
-            print n "|" key "|" (line in parameters) "|" line
+            print n "|" key "|" (n in parameters) "|" line
         } }' "$1"
 }
 for name in svt secret seeded filter plain; do
@@ -145,7 +146,7 @@ for name in svt secret seeded filter plain; do
         run verify "mutants/$n.json"
         last="$name.json with another $line"
         if [ "$rc" -eq 1 ] || [ "$rc" -eq 5 ]; then ok; else bad "$last: not found"; fi
-        # A parameter shows in what follows from it; all others are named themselves.
+        # What a claim says shows in what follows from it; all others are named themselves.
         [ "$parameter" = 1 ] || expect_err "$key"
     done < <(mutants "$name.json" "$first")
 done
@@ -156,32 +157,32 @@ while IFS='|' read -r code file change text; do
     fails "$code" verify mutant.json; expect_err "$text"
     expect_no_err $'\033' # nothing of it steers a terminal
 done <<'END'
-1|steps|s/"T": 4/"T": 3/|realised.K
-1|ink|/"eta":/d|realised.eta
-1|ink|s/"K": /"extra": 1, "K": /|realised.extra
-1|ink|s/"n_texts": 2/"n_texts": 3/|parameters.n_texts is 3
-1|ink|s/"n_records": 6/"n_records": 2000000/|parameters.budget_delta
-1|secret|s/replace-by-null",/zero-out",/|nothing is amplified
-1|br|s/"T": 4/"T": 10241/|10241 tokens, must be 1..10240
-1|ink|s/"tau": 1.0/"tau": -1/|tau is -1
+1|steps|s/"T": 4/"T": 3/|follows.mechanisms[0].K
+1|ink|/"eta":/d|follows.mechanisms[0].eta
+1|ink|s/"K": /"extra": 1, "K": /|follows.mechanisms[0].extra
+5|ink|s/"runs": 2/"runs": 3/|runs is 3, must be at most 2
+5|ink|s/"n_units": 6/"n_units": 2000000/|delta: found 1e-06
+5|secret|s/replace-by-null",/zero-out",/|nothing is amplified
+5|br|s/"T": 4/"T": 10241/|10241 tokens, must be 1..10240
+5|ink|s/"tau": 1.0/"tau": -1/|tau is -1
 0|ink|s/"tau": 1.0/"tau": 1/|
 5|ink|s/"tau": 1.0/"tau": 1e999/|malformed
-5|ink|s/"dpinfer_report": 4/"dpinfer_report": 1/|has dpinfer_report 1, this program knows 4
-5|ink|s/"dpinfer_report": 4/"private": true, "dpinfer_report": 2/|malformed
-5|ink|/"parameters"/,/^  }/d|no section 'parameters'
+5|ink|s/"dpinfer_report": 5/"dpinfer_report": 4/|has dpinfer_report 4, this program knows 5
+5|ink|s/"dpinfer_report": 5/"private": true, "dpinfer_report": 2/|malformed
+5|ink|/^  "claim": {/,/^  }/d|claim is missing
 5|ink|/"software"/,/^  }/d|'software' is missing
 5|ink|/"sha256"/d|
 5|ink|/"complete"/d|'complete' is missing
-5|ink|/"T"/d|parameters.T is missing, must be an integer
-5|ink|s/"T": 4/"T": "4"/|parameters.T is "4", must be an integer
-5|ink|s/"T": 4/"T": 99999999999/|parameters.T is 99999999999
-5|ink|s/"B": 3/"B": -3/|parameters.B is -3
+5|ink|/"T"/d|claim.mechanisms[0].T is missing, must be 1..1048576
+5|ink|s/"T": 4/"T": "4"/|claim.mechanisms[0].T is "4", must be 1..1048576
+5|ink|s/"T": 4/"T": 99999999999/|claim.mechanisms[0].T is 99999999999
+5|ink|s/"B": 3/"B": -3/|claim.mechanisms[0].B is -3
 5|ink|s/"accountant": "zcdp"/"accountant": "\\u001b[2J"/|must be one of: zcdp, br, filter
-0|ink|s/"version": "/"version": "\\u001b[2J/|
+0|ink|s/"commit": "/"commit": "\\u001b[2J/|
 END
 expect_count 0 $'\033' out
 sed '/"eta":/d' ink.json >mutant.json
-run verify mutant.json; expect_out "realised.eta: recorded (none)"
+run verify mutant.json; expect_out "follows.mechanisms[0].eta: recorded (none)"
 works run m.gguf refs.jsonl --epsilon 5 --accountant br -n 10240 -c 11000 -t 1 -q --report long.json
 (ulimit -t 60 && exec "$dpinfer" verify long.json >out 2>err) # or it never ends
 rc=$?; last="verify of 10240 tokens"; expect_rc 0; expect_line out '^verified: '
@@ -199,7 +200,7 @@ guess() { # NAME DELTA, of a report with zCDP or without
         printf "%.15g", (1 + t) / 2 }')" 1e-6
 }
 guess ink 1e-6; guess br 1e-5; guess svt 1e-6; guess secret 1e-6
-expect_line seeded.json '"guess_after": null' "Everything: this run has no guarantee"
+expect_line seeded.json '"guess_after": null' "Everything: there is no guarantee"
 
 # ---- The page ------------------------------------------------------------------------------------
 works ledger init year.ledger --dataset 'a <b> & "c"' --epsilon 9 --delta 1e-5
@@ -235,8 +236,8 @@ expect_count 0 'The budget' ink.html # which has no ledger
 expect_line page.md "$(sha_of texts.jsonl)"
 # Fields of a ledger of which more than half is gone, in percent of the budget.
 cp page.json out
-share=$(awk -v a="$(field ledger_after)" -v c="$(field ledger_charge)" \
-    -v b="$(field ledger_budget)" 'BEGIN { printf "%.1f %.1f", 100 * (a - c) / b, 100 * a / b }')
+share=$(awk -v a="$(field after)" -v c="$(field charge)" \
+    -v b="$(field budget)" 'BEGIN { printf "%.1f %.1f", 100 * (a - c) / b, 100 * a / b }')
 expect_line page.html "before: ${share% *} %" "after: ${share#* } %"
 works verify page.json --output texts.jsonl; expect_out "the output is the one"
 # What no run with its parameters writes into the sections that are believed.

@@ -126,6 +126,8 @@ static int read_adapter(generating *g) {
     if (!lora && (status == DPI_STATUS_FORMAT || (g->claimed && is_adapter(&g->claim))))
         return cli_fail(CLI_USAGE, "--lora FILE: needed is the adapter, as %s is no model of "
                                    "'dpinfer finetune --full' or '--merge'", path);
+    if (status == DPI_STATUS_ARG)
+        return cli_fail_library(CLI_REPORT, &err);
     if (g->claimed && !holds)
         return cli_fail(CLI_REPORT, "the claim of %s does not hold; see 'dpinfer verify'", path);
     if (g->claimed)

@@ -154,7 +154,7 @@ static int check_options(const args *a, const dpi_claimed *c) {
     if (dpi_claimed_part(c, "words"))
         return check_uses(a, "a report of perturbed words", of_words);
     return dpi_claimed_part(c, "gradients") ? check_uses(a, "a report of generate", of_trained)
-                                            : check_uses(a, "a report of this work", of_records);
+                                            : check_uses(a, "a report of run or augpe", of_records);
 }
 
 /* The certificate of the vocabulary at hand. */

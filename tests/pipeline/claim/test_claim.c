@@ -329,10 +329,20 @@ TEST(test_impossible) {
     REFUSES("words", c.parts[0].text[0] = 'x', ARG, "vocabulary_hash");
     REFUSES("words", c.delta = 1e-6, ARG, "delta: found 1e-06, allowed is 0");
     REFUSES("words without a bound", c.parts[0].values[7] = 5, ARG, "infinite: there are groups");
-    REFUSES("seeded", (strcpy(c.ledger.dataset, "people"), c.ledger.epsilon = 9,
-                       c.ledger.delta = 1e-5, c.ledger.order = 5), UNSUPPORTED, "ledger: found one");
     REFUSES("by position", (strcpy(c.ledger.dataset, "people"), c.ledger.epsilon = 9,
                             c.ledger.delta = 1e-5, c.ledger.order = 1), ARG, "order");
+}
+
+/* A ledger counts no work with a seed. */
+TEST(test_no_charge_without_guarantee) {
+    dpi_claimed c = unsettled(kind_of("seeded")), read;
+    OWN_ARRAY(char) text = NULL;
+    strcpy(c.ledger.dataset, "people");
+    c.ledger.epsilon = 9, c.ledger.delta = 1e-5;
+    assert_ok(dpi_renyi_order(9, 1e-5, &c.ledger.order, ERR));
+    assert_ok(dpi_claimed_settle(&c, ERR));
+    assert_ok(dpi_claimed_write(&c, &text, ERR));
+    assert_error(dpi_claimed_read(text, strlen(text), &read, ERR), FORMAT, "claim.ledger: found one");
 }
 
 /* By its name. */
