@@ -69,23 +69,24 @@ sed 's/"grammar": "./"grammar": "x/' form.blanks.json >other.json; fails 5 verif
 # ---- A run -----------------------------------------------------------------------------------
 evolve --epsilon 4 --unit-field who --ledger year -o texts.jsonl --report report.json \
     --report report.md --report report.htm
-expect_empty_out; expect_err "zCDP, and so (3.99" "0.001)-DP, for all texts together" \
+expect_empty_out; expect_err "zCDP, and so (3.99" "0.001)-DP, for all that is released together" \
     "all records with one unit ID" "round 2 of 2 is over"
-expect_line report.md '^# Privacy report$' 'for all texts together'
-expect_line report.htm '^<!DOCTYPE html>' 'for all texts together'
+expect_line report.md '^# Privacy report$' 'All that is released of this work together is [0-9.]+-zCDP'
+expect_line report.htm '^<!DOCTYPE html>' 'All that is released of this work together is [0-9.]+-zCDP'
 expect_lines 2 texts.jsonl; expect_count 2 '"private":true' texts.jsonl
 # sigma from the report's variance: rho = R 16^2 / (2 s), and what the ledger was charged.
 command -v python3 >/dev/null && python_check "numbers of the report" <<'P'
 r = load("report.json")
-rho = 2 * 256 / (2 * r["realised"]["variance"] / 256)
-assert rho <= r["realised"]["rho_total"] <= rho * (1 + 1e-9), rho
-charge, least = r["ledger"]["charge"], rho * r["ledger"]["order"]
+f = r["follows"]
+rho = 2 * 256 / (2 * f["mechanisms"][0]["variance"] / 256)
+assert rho <= f["rho"] <= rho * (1 + 1e-9), rho
+charge, least = f["ledger"]["charge"], rho * r["claim"]["ledger"]["order"]
 assert least <= charge < least * (1 + 1e-9)
-assert r["realised"]["private"] and r["complete"]
+assert r["private"] and r["complete"] and r["output"]["texts"] == 2
 P
 works verify report.json --model m.gguf --output texts.jsonl --ledger year --verbose
-expect_out "PRIVATE" "year has its charge" "ok     realised.variance"
-sed 's/"n_rounds": 2/"n_rounds": 1/' report.json >cheaper.json
+expect_out "PRIVATE" "year has its charge" "ok     follows.mechanisms[0].variance"
+sed 's/"runs": 2/"runs": 1/' report.json >cheaper.json
 wrong "" cheaper.json
 sed 's/"rho_round"/"rho_rounds"/; s/"variance": [0-9]*/"variance": 5/' report.json >other.json
 fails 1 verify other.json
@@ -95,26 +96,26 @@ while IFS='|' read -r code change text; do
     expect_different report.json forged.json
     fails "$code" verify forged.json; grep -qF "$text" out err || expect_err "$text"
 done <<'END'
-1|s/"budget": /&1/|WRONG  ledger.budget
-1|s/"charge": /&1/|WRONG  ledger.charge
-1|s/"order": [0-9]*/"order": 2/|the ledger's order: found 2
-1|s/"epsilon": /&1/|the ledger's order: found
-1|s/"before": [0-9.]*/"before": 90/|it cannot have been charged
-1|s/"dataset": "/&x/|WRONG  statement
-1|s/"scope": "dataset"/"scope": "unit"/|WRONG  statement
-5|s/"scope": "dataset"/"scope": "all"/|malformed
+1|s/"budget": /&1/|WRONG  follows.ledger.budget
+1|s/"charge": /&1/|WRONG  follows.ledger.charge
+5|s/"order": [0-9]*/"order": 2/|the ledger's order: found 2
+5|s/"epsilon": /&1/|the ledger's order: found
+5|s/"before": [0-9.]*/"before": 98956046499840/|it cannot have been charged
+1|s/"dataset": "/&x/|WRONG  plain.budget
+1|s/"scope": "dataset"/"scope": "unit"/|WRONG  plain.budget
+5|s/"scope": "dataset"/"scope": "all"/|claim.ledger.scope is "all"
 END
 echo '{"index":7}' >>texts.jsonl
 wrong output.sha256 report.json --output texts.jsonl
 # What is believed has the form that it was written in, and nothing of it steers a terminal.
-for section in output model_files; do
+for section in output model; do
     sed "/\"$section\"/,\$s/\"n_bytes\"/\"a\\\\u001b[2J\": 1, &/" report.json >added.json
     expect_different report.json added.json
     fails 5 verify added.json; expect_err "malformed"
     check "a control character" [ "$(tr -d '\n' <out | tr -d -c '\000-\037' | wc -c)" -eq 0 ]
 done
 sed 's/"program": "[^"]*"/"program": 5/' report.json >other.json
-fails 5 verify other.json; expect_err "'program'"
+fails 5 verify other.json; expect_err "'software'"
 head -c 300 report.json >cut.json; fails 5 verify cut.json
 works ledger init copy --dataset all --epsilon 10 --delta 1e-3
 fails 1 verify report.json --ledger copy; expect_err "does not have the charge"
@@ -149,7 +150,7 @@ rc=$?
 exec 7>&-
 cat <&8 >err # what it said until its end
 exec 8<&-
-last="a run that is stopped"; expect_rc 143; expect_err "the cost is that of all"
+last="a run that is stopped"; expect_rc 143; expect_err "its cost are those of the whole work"
 expect_none stopped.jsonl
 works ledger show stopped --json; expect_out '"n_charges": 1' '"adjacency": "replace-by-null"'
 

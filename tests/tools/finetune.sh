@@ -453,7 +453,7 @@ for change in 's/"texts": 6/"texts": 5/' 's/"texts": 6/"texts": 7/' 's/"text_byt
 done
 writes s1 -n 4 --report rn.json --report rn.md
 works verify rn.json --lora s1.gguf; expect_out "NOT PRIVATE"
-expect_line rn.md "^# Privacy report: NOT PRIVATE" '\| guarantee \| none \|'
+expect_line rn.md "^# Privacy report: NOT PRIVATE" 'Formal DP statement:\*\* No guarantee'
 refuse 2 "is there already" generate m.gguf --lora ah.gguf -n 4 --report rt.json
 works $texts -o rt2.jsonl --report rt.md --report rt.html
 expect_line rt.md '\| epsilon \| [0-9.]* \|' "$(sha_of rt2.jsonl)"

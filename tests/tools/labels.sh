@@ -87,8 +87,7 @@ expect_line r.json '"budget_rho": 0\.49999' # less is left for texts
 cp r.json out; spent=$(field rho_total)
 holds "both are stated" "$(field rho) > $spent + .49 && $(field rho) <= 1"
 works verify r.json
-for change in 's/"histogram_variance": 256/"histogram_variance": 512/' \
-    's/"histogram_variance": 256/"histogram_variance": null/' \
+for change in 's/"variance": 256/"variance": 512/' 's/"variance": 256/"variance": null/' \
     's/"labels": "private",/"labels": "public",/'; do
     sed "$change" r.json >bad.json; expect_different r.json bad.json
     run verify bad.json; check "verify takes $change" [ "$rc" -eq 1 -o "$rc" -eq 5 ]

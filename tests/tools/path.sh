@@ -121,19 +121,19 @@ while read -r keys values; do
         for value in $values; do forge "$key" "$value"; done
     done
 done <<'END'
-budget_delta 0 0.0 -0.0 1 1.0 1.5 2 -1 -1e-5 1e-400 1e999 NaN null "1e-5" [] true
+delta 0 0.0 -0.0 1 1.0 1.5 2 -1 -1e-5 1e-400 1e999 NaN null "1e-5" [] true
 budget_epsilon 0 -1 1e-300 1e7 Infinity null "1"
 budget_rho -1 -0.5 0 1
 rho_total,rho_token,eta,epsilon,rho 0 -1 NaN null
-T,B,n_texts,top_k,n_vocab 0 -1 2147483648 1e3 null
-n_records 0 -1 2147483648 1e3
+T,B,runs,top_k,n_vocab 0 -1 2147483648 1e3 null
+n_units 0 -1 2147483648 1e3
 top_k 99
 subsample .5
 clip 2
 private false
 adjacency "add-remove"
 randomness "seed"
-method "amin"
+mechanism "amin"
 END
 # A guarantee that no section of its own has.
 sed 's/"statement": {/"statement": {\n    "guarantee": "(0, 0)-DP",/' good.json >forged.json

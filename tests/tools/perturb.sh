@@ -86,8 +86,8 @@ refuse 1 "other words or vectors" perturb m.gguf --distances d.cache --certify
 
 # ---- Reports -----------------------------------------------------------------------------------
 perturb docs.jsonl --report r.md --report r.html; expect 0
-check "words that are not protected say so" grep -q 'epsilon\\_word | [0-9]' r.md
-check "a page" grep -q '<h2>Certificate</h2>' r.html
+check "words that are not protected say so" grep -q 'certificate\\_epsilon\\_finite | [0-9]' r.md
+check "a page" grep -q '<td>mechanisms.1.certificate_epsilon_finite</td>' r.html
 for mechanism in "${MECHANISMS[@]}"; do
     rm -f r.json
     perturb docs.jsonl --mechanism "$mechanism" --group-size 2 --report r.json; expect 0
@@ -97,45 +97,49 @@ for mechanism in "${MECHANISMS[@]}"; do
 done
 # The last one is calibrated, 6 for a word: what is changed by hand is seen.
 holds "statement" "
-r = json.load(open('r.json')); s = r['statement']
-assert r['released'] == {'n_documents': 2, 'n_words': 5, 'longest': 3}, r['released']
-assert 5.9 < s['epsilon_word'] <= 6 and abs(s['epsilon_document'] - 3 * s['epsilon_word']) < 1e-9"
-# Section, key and value that is put there; the exit code of verify, what it says, its options.
+r = json.load(open('r.json')); m = r['claim']['mechanisms'][0]; s = r['statement']
+assert (m['n_documents'], m['n_words'], m['runs']) == (2, 5, 3), m
+assert 5.9 < m['certificate_epsilon'] <= 6
+assert abs(s['epsilon'] - 3 * m['certificate_epsilon']) < 1e-9 and s['delta'] == 0"
+# Section, key and value that is put there (W: of the mechanism); the exit code of verify, what it
+# says, its options.
 while read -r section key value code text more; do
     python3 -c "
-import json; r = json.load(open('r.json')); r['$section']['$key'] = $value
+import json; r = json.load(open('r.json')); s = '$section'
+(r['claim']['mechanisms'][0] if s == 'W' else r[s])['$key'] = $value
 json.dump(r, open('changed.json', 'w'))"
     # shellcheck disable=SC2086
     run verify changed.json $more; expect "$code" "${text//_/ }"
     [ "$code" = 5 ] || expect_out "WRONG"
 done <<'TABLE'
-statement epsilon_document 3 1 not_hold
-statement epsilon_word 1 1 not_hold
-certificate epsilon 7 1 not_hold
-certificate epsilon None 1 not_hold
-parameters epsilon 100 1 not_hold
-parameters epsilon 7.0 1 not_hold
-statement epsilon_nominal .1 1 not_hold
-certificate epsilon_finite 3.0 1 not_hold
-certificate kept -1.0 1 not_hold
-certificate best_guess 2.0 1 not_hold
-certificate pairs_infinite .5 1 not_hold
-released note 1 5 lacks_a_key
-statement unknown_words 'kept' 1 not_hold
-parameters replaced 2.0 1 not_hold
-vocabulary n_words -6 1 not_hold
-released longest 9 1 not_hold
-certificate kept .9 1 not_hold --vectors vectors.txt
-vocabulary hash 'x' 1 not_hold --vectors vectors.txt
-parameters mechanism 'rantext' 1 not_hold --vectors vectors.txt
-parameters mechanism 'noise' 5 lacks_a_key
-statement unit 'document' 5 lacks_a_key
+statement epsilon 3 1 not_hold
+follows epsilon 1 1 not_hold
+W certificate_epsilon 7 5 allowed_at_most
+W certificate_epsilon None 5 allowed_at_most
+W epsilon_nominal 100 5 is_100,_must
+W epsilon_nominal 7.0 1 not_hold
+W epsilon_nominal .1 5 allowed_at_most
+W certificate_epsilon_finite 3.0 5 which_no_vocabulary_has
+W certificate_kept -1.0 5 is_-1.0,_must
+W certificate_best_guess 2.0 5 is_2.0,_must
+W certificate_pairs_infinite .5 5 which_no_vocabulary_has
+W note 1 5 unknown_key
+transparency method 'kept' 1 not_hold
+W replaced 2.0 5 replaced_is
+W vocabulary_words -6 5 is_-6,_must
+W runs 9 1 not_hold
+W runs 2 5 words:_found_5
+W certificate_kept .9 5 which_no_vocabulary_has --vectors vectors.txt
+W certificate_kept .0123 1 not_hold --vectors vectors.txt
+W vocabulary_hash 'x' 5 found_'x' --vectors vectors.txt
+W vocabulary_hash '0123456789abcdef' 1 not_hold --vectors vectors.txt
+W replaced_by 'rantext' 1 not_hold --vectors vectors.txt
+W replaced_by 'noise' 5 must_be_one_of
+dp_setting model 'central' 1 not_hold
 TABLE
-expect_empty_out
 perturb docs.jsonl --mechanism santext+ --report santext.json
-sed -i 's/"epsilon": null/"epsilon": 3.0/; s/"epsilon_word": null/"epsilon_word": 3.0/
-    s/"epsilon_document": null/"epsilon_document": 9.0/' santext.json
-run verify santext.json; expect 1; expect_out "infinite: a frequent word can stay"
+sed -i 's/"certificate_epsilon": null/"certificate_epsilon": 3.0/' santext.json
+run verify santext.json; expect 5 "infinite: a frequent word can stay"
 # A rare share that leaves no word frequent has a bound.
 perturb docs.jsonl --mechanism santext+ --rare .95 --report rare.json
 expect_err "grows with the distance"
@@ -147,9 +151,8 @@ while read -r vectors mechanism; do
     run perturb --vectors "$vectors" --mechanism "$mechanism" --certify --json
     check "$mechanism: no bound" test "$(field epsilon)" = None
     run perturb --vectors "$vectors" docs.jsonl --mechanism "$mechanism" --report "$mechanism.json"
-    check "$mechanism: its report says so" grep -q '"epsilon_word": null' "$mechanism.json"
-    check "unknown words" grep -q '"unknown_words": "dropped, which shows"' "$mechanism.json"
-    run verify "$mechanism.json" --vectors "$vectors"; expect 0
+    check "$mechanism: its report says so" grep -q '"certificate_epsilon": null' "$mechanism.json"
+        run verify "$mechanism.json" --vectors "$vectors"; expect 0
 done <<'TABLE'
 stop.txt custext+
 numbers.txt rantext
