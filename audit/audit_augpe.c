@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "audit/lines.h"
 #include "dp/exact/noise.h"
-#include "dp/mechanism/votes.h"
+#include "dp/mechanism/noisy_votes.h"
 #include "dpinfer/augpe.h"
 #include "dpinfer/memory.h"
 #include "kernels/exact.h"
@@ -151,7 +151,8 @@ static dpi_status advance_to_votes(dpi_augpe *f, dpi_audit *a, uint64_t *events)
 /* The noise of a round, drawn a second time from the state `bits`. */
 static dpi_status draw_noise(const dpi_augpe *f, dpi_audit *a, uint64_t *bits, int64_t z[N_ALL]) {
     for (int i = 0; i < N_ALL; i++)
-        DPI_TRY(dpi_noise_gaussian((int64_t)f->claim.parts[0].results[DPI_VOTES_VARIANCE], dpi_random_insecure, bits, &z[i], a->err));
+        DPI_TRY(dpi_noise_gaussian((int64_t)f->claim.parts[0].results[DPI_VOTES_VARIANCE],
+                                   dpi_random_insecure, bits, &z[i], a->err));
     return DPI_STATUS_OK;
 }
 
@@ -382,7 +383,8 @@ static dpi_status check_charge(dpi_audit *a, dpi_augpe *f, const dpi_audit_ledge
     DPI_TRY(status);
     DPI_TRY(dpi_audit_ledger_info(a, ledger, &info));
     /* N_ROUNDS 256 / (2 s) at the order of the dataset. */
-    const double cost = N_ROUNDS * 256. * 256 / (2. * (double)(int64_t)f->claim.parts[0].results[DPI_VOTES_VARIANCE]) * info.order;
+    const double variance = f->claim.parts[0].results[DPI_VOTES_VARIANCE];
+    const double cost = N_ROUNDS * 256. * 256 / (2. * variance) * info.order;
     dpi_audit_hold(a, f->records != NULL, "no records are read");
     *share = (double)info.charged / DPI_LEDGER_ONE / cost;
     return DPI_STATUS_OK;

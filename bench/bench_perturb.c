@@ -110,7 +110,8 @@ static void measure(const dpi_vocabulary *v, int32_t mechanism, double epsilon,
         for (size_t j = 0; j < n; j++)
             list += (double)words[j].n_list / (double)n / N_RUNS;
     }
-    printf("%-12s epsilon %4g   %7.2f ms   list %8.1f\n", dpi_words_mechanism_name(mechanism), epsilon,
+    printf("%-12s epsilon %4g   %7.2f ms   list %8.1f\n",
+           dpi_words_mechanism_name(mechanism), epsilon,
            bench_median(ms, N_RUNS), list);
     dpi_perturber_free(p);
 }

@@ -16,7 +16,8 @@
 static const char *const trainings[] = {"adapter", "weights", "merged", NULL};
 
 static const dpi_parameter sigma = {
-    .name = "sigma", .key = "sigma", .label = "sigma, noise", .unit = "", .type = DPI_PARAMETER_REAL,
+    .name = "sigma", .key = "sigma", .label = "sigma, noise", .unit = "",
+    .type = DPI_PARAMETER_REAL,
     .max = DPI_FINETUNE_SIGMA_MAX, .help = "noise multiplier; 0: no noise"};
 static const dpi_parameter sampling = {
     .name = "sampling", .key = "sampling", .label = "q, of joining", .unit = "",

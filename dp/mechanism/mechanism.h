@@ -37,7 +37,7 @@ typedef struct dpi_mechanism_ops {
     const struct dpi_method_ops *sampler; /* a token sampler, whose name, words and parameters are
                                              those of its method; else NULL */
     const dpi_parameter *const *parameters; /* ended by NULL; at most DPI_MECHANISM_VALUES_MAX */
-    uint32_t adjacencies;                   /* bits 1 << dpi_adjacency: those that it is proven for */
+    uint32_t adjacencies; /* bits 1 << dpi_adjacency: those that it is proven for */
     bool has_records; /* it takes several records of a unit: max_per_unit may be above 0 */
     const char *accounting; /* how it is counted: "zCDP of histograms, one after the other"; NULL:
                                its facts say it */

@@ -3,8 +3,8 @@
  *
  * A claim holds public facts alone: nothing in it depends on what is in a record. It has four
  * parts: whom the guarantee protects; the mechanisms that were used; what follows from both; what
- * binds it to the world. Its maker fills in the first two and the last, dpi_claimed_settle the rest.
- * Statement, report, verification and a ledger's charge take a claim and nothing else. It is
+ * binds it to the world. Its maker fills in the first two and the last, dpi_claimed_settle the
+ * rest. Statement, report, verification and a ledger's charge take a claim and nothing else. It is
  * written as JSON in one way, and read back strictly (dpi_claimed_read). */
 #ifndef DPINFER_CLAIMED_H
 #define DPINFER_CLAIMED_H
@@ -85,8 +85,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_claimed_set(dpi_claim_part *part, const ch
                                                   double value, dpi_error *err);
 DPI_API double dpi_claimed_value(const dpi_claim_part *part, const char *key);
 
-/* The part that draws tokens, and its options as a sampler takes them: n_ref is B, random NULL; NULL:
- * no part does, or a value of it is out of range. */
+/* The part that draws tokens, and its options as a sampler takes them: n_ref is B, random NULL.
+ * NULL: no part does, or a value of it is out of range. */
 DPI_API const dpi_claim_part *dpi_claimed_sampler(const dpi_claimed *claim,
                                                   dpi_sampler_options *options);
 /* 1: records are hashed or drawn to batches. How many there are, and how many a batch has, is then

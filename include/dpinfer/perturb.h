@@ -167,8 +167,8 @@ typedef struct dpi_words_released {
 /* Counts one document's words (dpi_perturb). */
 DPI_API void dpi_words_count(dpi_words_released *released, const dpi_perturbed_word *words,
                              size_t n);
-/* What is guaranteed of all documents, each by itself: a claim of words, settled. The certificate is
- * that of the options and the vocabulary. Errors: those of dpi_claimed_settle. */
+/* What is guaranteed of all documents, each by itself: a claim of words, settled. The certificate
+ * is that of the options and the vocabulary. Errors: those of dpi_claimed_settle. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_perturb_claim(const dpi_perturb_options *options,
                                                     const dpi_vocabulary *vocabulary,
                                                     const dpi_certificate *certificate,

@@ -33,8 +33,8 @@ typedef enum dpi_report_format {
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model,
                                                     const char *model_path, dpi_report **report,
                                                     dpi_error *err);
-/* A report of any claim. model NULL with a path: the hash of that file alone; path NULL: there is no
- * model. Errors: as dpi_report_create; those of dpi_claimed_settle. */
+/* A report of any claim. model NULL with a path: the hash of that file alone; path NULL: there is
+ * no model. Errors: as dpi_report_create; those of dpi_claimed_settle. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_of(const dpi_claimed *claim, const dpi_model *model,
                                                 const char *model_path, dpi_report **report,
                                                 dpi_error *err);
@@ -134,9 +134,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_compare_claim(const dpi_report *rep
                                                            const dpi_claimed *found,
                                                            dpi_verification *result,
                                                            dpi_error *err);
-/* The claim of an adapter, or of a model that was trained, in a GGUF file: what it says, settled, and
- * what follows from it and from the file's tensors against what the file says of both. A field that
- * does not hold is no error. *result, after dpi_verification_init, is freed with
+/* The claim of an adapter, or of a model that was trained, in a GGUF file: what it says, settled,
+ * and what follows from it and from the file's tensors against what the file says of both. A field
+ * that does not hold is no error. *result, after dpi_verification_init, is freed with
  * dpi_verification_free in any case. Errors: IO, FORMAT (a file without a claim), ARG (a claim that
  * is malformed, or that no training has), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_claimed_verify_file(const char *path, dpi_claimed *claim,

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/exact/votes.h"
-#include "dp/mechanism/votes.h"
+#include "dp/mechanism/noisy_votes.h"
 #include "dpinfer/memory.h"
 #include "kernels/exact.h"
 #include "pipeline/augpe/augpe.h"
@@ -130,7 +130,8 @@ dpi_status dpi_augpe_choose(dpi_augpe *f, dpi_error *err) {
     int32_t *best = dpi_calloc((size_t)f->options.n_texts, sizeof *best);
     dpi_status status = all && best ? dpi_augpe_count(f, err) : dpi_no_memory(err, "votes");
     if (status == DPI_STATUS_OK)
-        status = dpi_votes_release(f->votes, f->n_all, (int64_t)f->claim.parts[0].results[DPI_VOTES_VARIANCE],
+        status = dpi_votes_release(f->votes, f->n_all,
+                                   (int64_t)f->claim.parts[0].results[DPI_VOTES_VARIANCE],
                                    seeded ? dpi_random_insecure : NULL, &f->bits, err);
     if (status == DPI_STATUS_OK) {
         find_best(f, all, best);

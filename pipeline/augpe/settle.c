@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "dp/exact/votes.h"
-#include "dp/mechanism/votes.h"
+#include "dp/mechanism/noisy_votes.h"
 #include "pipeline/augpe/augpe.h"
 #include "pipeline/claim.h"
 #include "pipeline/prompts.h"

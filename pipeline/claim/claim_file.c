@@ -121,7 +121,8 @@ static dpi_status check_keys(const dpi_gguf *file, const dpi_claimed *c, dpi_err
                     "mechanism label_counts: allowed are both or none", dpi_gguf_name(file));
 }
 
-dpi_status dpi_claim_file_read(const dpi_gguf *file, dpi_claimed *claim, dpi_error *err) {
+/* The claim of a file, which comes from anywhere. */
+static dpi_status read_claim(const dpi_gguf *file, dpi_claimed *claim, dpi_error *err) {
     dpi_str text = {"", 0};
     bool there = false;
     dpi_error why;
@@ -183,7 +184,7 @@ static dpi_status compare(const dpi_gguf *file, const char *prefix, const dpi_cl
 dpi_status dpi_claim_file_compare(const dpi_gguf *file, const char *prefix, dpi_claimed *claim,
                                   dpi_verification *v, dpi_error *err) {
     dpi_claimed found;
-    DPI_TRY(dpi_claim_file_read(file, claim, err));
+    DPI_TRY(read_claim(file, claim, err));
     found = *claim;
     for (int32_t i = 0; i < found.n_parts; i++)
         if (&claim->parts[i] == dpi_claimed_part(claim, "gradients"))

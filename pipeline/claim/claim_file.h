@@ -26,12 +26,9 @@ DPI_MUST_CHECK dpi_status dpi_claim_file_put(dpi_gguf_builder *builder, const dp
                                              dpi_error *err);
 /* Whether a file has a claim, whatever it is. */
 bool dpi_claim_file_has(const dpi_gguf *file);
-/* The claim of a file, settled, which comes from anywhere. Errors: FORMAT (there is none), ARG (it is
- * malformed, or no training has it), MEMORY. */
-DPI_MUST_CHECK dpi_status dpi_claim_file_read(const dpi_gguf *file, dpi_claimed *claim,
-                                              dpi_error *err);
 /* Adds what holds of the claim of a file: what follows from it, and what its tensors say; each path
- * behind `prefix`. Errors: MEMORY; those of dpi_claim_file_read. */
+ * behind `prefix`. Errors: FORMAT (there is none), ARG (it is malformed, or no training has it),
+ * MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_claim_file_compare(const dpi_gguf *file, const char *prefix,
                                                  dpi_claimed *claim, dpi_verification *result,
                                                  dpi_error *err);

@@ -174,7 +174,7 @@ dpi_status dpi_claimed_write(const dpi_claimed *c, char **json, dpi_error *err) 
 
 /* ---- What follows ---------------------------------------------------------------------------- */
 
-json_t *dpi_fact_json(const dpi_fact *f) {
+static json_t *fact_json(const dpi_fact *f) {
     return f->type == DPI_FACT_TEXT   ? json_string(f->text)
            : f->type == DPI_FACT_FLAG ? json_boolean(f->integer != 0)
            : f->type == DPI_FACT_INT  ? json_integer((json_int_t)f->integer)
@@ -191,7 +191,7 @@ static json_t *part_follows(const dpi_claimed *c, const dpi_claim_part *p) {
     dpi_mechanism_ops_get(p->mechanism)->facts(c, p, &l);
     for (size_t i = 0; i < l.n && ok; i++)
         if (facts[i].where & DPI_FACT_REALISED)
-            ok = json_object_set_new(o, facts[i].key, dpi_fact_json(&facts[i])) == 0;
+            ok = json_object_set_new(o, facts[i].key, fact_json(&facts[i])) == 0;
     if (ok)
         return o;
     json_decref(o);

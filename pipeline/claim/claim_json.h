@@ -10,8 +10,6 @@
 json_t *dpi_claimed_json(const dpi_claimed *claim);
 /* What follows from it. NULL if out of memory. */
 json_t *dpi_claimed_follows(const dpi_claimed *claim);
-/* The value of a fact. NULL if out of memory. */
-json_t *dpi_fact_json(const dpi_fact *fact);
 /* The first back, settled. Errors: those of dpi_claimed_read. */
 dpi_status dpi_claimed_of_json(const json_t *object, dpi_claimed *claim, dpi_error *err);
 

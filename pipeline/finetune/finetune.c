@@ -46,14 +46,20 @@ static int32_t wrong_count(const dpi_finetune_options *o) {
     return !(o->mismatch > 0) ? 0 : o->n_wrong < others ? o->n_wrong : others;
 }
 
+/* Of the gradients, by its place in dp/mechanism/gradients.h. */
+static double value_of(const dpi_finetune *f, int value) {
+    return f->claim.parts[0].values[value];
+}
+
 static dpi_tuner_options tuner_options(const dpi_finetune *f) {
     const dpi_finetune_options *o = &f->options;
     return (dpi_tuner_options){
         .model = o->model, .full = o->full, .rank = o->rank, .alpha = o->alpha,
         .targets = o->targets,
         .seed = o->seed, .n_positions = o->n_positions, .n_threads = o->n_threads,
-        .share = (int64_t)(dpi_finetune_value(f, DPI_GRADIENTS_SAMPLING) * (double)DPI_POISSON_ONE),
-        .expected = o->n_expected, .clip = o->clip, .sigma = dpi_finetune_value(f, DPI_GRADIENTS_SIGMA),
+        .share = (int64_t)(value_of(f, DPI_GRADIENTS_SAMPLING) * (double)DPI_POISSON_ONE),
+        .expected = o->n_expected, .clip = o->clip,
+        .sigma = value_of(f, DPI_GRADIENTS_SIGMA),
         .n_steps = o->n_steps, .lr = o->lr, .lr_floor = o->lr / 10, .n_warmup = o->n_warmup,
         .unbiased = o->unbiased, .least = .01, .cancel = o->cancel,
         .cancel_user = o->cancel_user, .ranks = o->ranks};
@@ -114,10 +120,6 @@ void dpi_finetune_free(dpi_finetune *f) {
 }
 
 const dpi_claimed *dpi_finetune_claim_of(const dpi_finetune *f) { return &f->claim; }
-
-double dpi_finetune_value(const dpi_finetune *f, int value) {
-    return f->claim.parts[0].values[value];
-}
 
 int32_t dpi_finetune_steps_done(const dpi_finetune *f) {
     return (int32_t)dpi_tuner_steps_done(f->tuner);
@@ -203,8 +205,8 @@ static uint64_t hash_instructions(const dpi_instructions *in, uint64_t hash) {
 static uint64_t hash_task(const dpi_finetune *f) {
     const dpi_finetune_options *o = &f->options;
     const dpi_claimed *c = &f->claim;
-    const double reals[] = {c->delta, dpi_finetune_value(f, DPI_GRADIENTS_SIGMA),
-                            dpi_finetune_value(f, DPI_GRADIENTS_SAMPLING), o->n_expected,
+    const double reals[] = {c->delta, value_of(f, DPI_GRADIENTS_SIGMA),
+                            value_of(f, DPI_GRADIENTS_SAMPLING), o->n_expected,
                             o->clip, o->full ? 0 : o->alpha, o->lr, o->mismatch};
     const int64_t integers[] = {c->n_units, o->n_steps, c->max_per_unit, o->full ? 0 : o->rank,
                                 o->full ? 0 : o->targets, o->n_warmup, o->unbiased, o->n_positions,
@@ -227,7 +229,8 @@ static uint64_t configuration(const dpi_finetune *f) {
 /* In the checkpoint's words: `epoch` is the charge, `row` what is left of a seed's bits. */
 static dpi_checkpoint state_of(const dpi_finetune *f) {
     return (dpi_checkpoint){.config_hash = configuration(f),
-                            .n_params = dpi_tuner_lora(f->tuner)->n_params + dpi_finetune_count_size(f),
+                            .n_params = dpi_tuner_lora(f->tuner)->n_params +
+                                        dpi_finetune_count_size(f),
                             .step = dpi_finetune_steps_done(f),
                             .epoch = f->charge,
                             .row = (int64_t)(f->bits & INT64_MAX)};

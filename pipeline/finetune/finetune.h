@@ -37,8 +37,6 @@ DPI_MUST_CHECK dpi_status dpi_finetune_draw_counts(dpi_finetune *f, dpi_error *e
 double dpi_finetune_histogram_epsilon(const dpi_claimed *claim);
 /* The scale of its noise; 0: there is none. */
 int32_t dpi_finetune_histogram_scale(const dpi_claimed *claim);
-/* A value of the gradients, by its place in dp/mechanism/gradients.h. */
-double dpi_finetune_value(const dpi_finetune *f, int value);
 /* Charges the ledger, if there is one. */
 DPI_MUST_CHECK dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err);
 /* After a checkpoint: what was charged then, from the ledger. Errors: FORMAT (the charge is not in
@@ -50,8 +48,8 @@ DPI_MUST_CHECK dpi_status dpi_finetune_put_claim(dpi_gguf_builder *builder, cons
 /* With full: as dpi_finetune_write. */
 DPI_MUST_CHECK dpi_status dpi_finetune_write_whole(const dpi_finetune *f, const char *path, int fd,
                                                    dpi_error *err);
-/* SHA-256 of the tensors of the file that a change of `file` makes, before it is written. Errors: those of
- * dpi_conversion_visit. */
+/* SHA-256 of the tensors of the file that a change of `file` makes, before it is written. Errors:
+ * those of dpi_conversion_visit. */
 DPI_MUST_CHECK dpi_status dpi_finetune_hash_change(const dpi_gguf *file,
                                                    const dpi_write_options *options,
                                                    const dpi_conversion_change *change,

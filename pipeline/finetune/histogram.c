@@ -37,7 +37,8 @@ static dpi_status draw(dpi_finetune *f, int64_t *counts, dpi_error *err) {
     dpi_examples_count(&f->examples, counts);
     for (int32_t i = 0; i < n; i++) {
         int64_t noise;
-        DPI_TRY(dpi_noise_laplace(dpi_finetune_histogram_scale(&f->claim), seeded ? dpi_random_insecure : NULL,
+        DPI_TRY(dpi_noise_laplace(dpi_finetune_histogram_scale(&f->claim),
+                                  seeded ? dpi_random_insecure : NULL,
                                   seeded ? &f->bits : NULL, &noise, err));
         counts[i] += noise;
     }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "dp/mechanism/words.h"
+#include "dp/mechanism/replaced_words.h"
 #include "dpinfer/perturb.h"
 
 void dpi_words_count(dpi_words_released *r, const dpi_perturbed_word *words, size_t n) {

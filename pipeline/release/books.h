@@ -50,7 +50,7 @@ dpi_status dpi_books_begin_job(const dpi_books *books, dpi_error *err);
 /* The same for all records, as one keyed hash. Errors: STATE, IO, MEMORY, CANCELLED. */
 dpi_status dpi_books_check_records(const dpi_books *books, dpi_error *err);
 
-/* ---- kept.c ---------------------------------------------------------------------------------- */
+/* ---- kept_tokens.c --------------------------------------------------------------------------- */
 
 /* The journal is that of a job that has begun. */
 bool dpi_books_goes_on(const dpi_books *books);

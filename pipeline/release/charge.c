@@ -24,7 +24,7 @@ static dpi_status check(const dpi_books *b, dpi_error *err) {
 }
 
 /* What the ledger is asked for; a plan may have no records. */
-static dpi_status ask(const dpi_books *b, dpi_claim_charge *asked, dpi_error *err) {
+static dpi_status request_of(const dpi_books *b, dpi_claim_charge *asked, dpi_error *err) {
     dpi_claimed claim;
     dpi_run_to_claim(&b->plan->claim, &claim);
     return dpi_claim_charge_of(&claim, b->plan->options.records, asked, err);
@@ -116,7 +116,7 @@ static dpi_status charge_run(dpi_books *b, uint8_t **pays, dpi_error *err) {
     dpi_dataset_info info;
     dpi_charge charge;
     DPI_TRY(check(b, err));
-    DPI_TRY(ask(b, &asked, err));
+    DPI_TRY(request_of(b, &asked, err));
     dpi_dataset_info_init(&info);
     dpi_charge_init(&charge);
     /* What is told of the dataset beside the charge never changes. */
@@ -150,7 +150,7 @@ dpi_status dpi_books_preview(dpi_books *b, dpi_error *err) {
     DPI_TRY(check(b, err));
     dpi_dataset_info_init(&info);
     dpi_charge_init(&charge);
-    DPI_TRY(ask(b, &asked, err));
+    DPI_TRY(request_of(b, &asked, err));
     DPI_TRY(dpi_ledger_info(b->ledger, b->dataset, &info, err));
     DPI_TRY(dpi_cost_renyi(&asked.cost, info.order, &divergence, err));
     charge.amount = dpi_ledger_amount_up(divergence);

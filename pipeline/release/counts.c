@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/exact/noise.h"
-#include "dp/mechanism/counts.h"
+#include "dp/mechanism/noisy_counts.h"
 #include "dpinfer/claimed.h"
 
 struct dpi_counts {

@@ -40,8 +40,8 @@ typedef struct dpi_claim_charge {
  * dpi_claimed_cost and dpi_records_privacy_unit. */
 DPI_MUST_CHECK dpi_status dpi_claim_charge_of(const dpi_claimed *claim, const dpi_records *records,
                                               dpi_claim_charge *charge, dpi_error *err);
-/* The one charge of a claim, if there is a ledger: the claim has the sums before and after from then
- * on, *charge is its id, and *pays [units] as above with scope UNIT. Errors: also those of
+/* The one charge of a claim, if there is a ledger: the claim has the sums before and after from
+ * then on, *charge is its id, and *pays [units] as above with scope UNIT. Errors: also those of
  * dpi_claimed_cost and dpi_ledger_info. */
 DPI_MUST_CHECK dpi_status dpi_payers_charge_claim(const dpi_payers *payers, dpi_claimed *claim,
                                                   uint8_t **pays, int64_t *charge, dpi_error *err);

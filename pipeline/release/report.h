@@ -50,8 +50,8 @@ typedef struct dpi_report_row {
 } dpi_report_row;
 extern const dpi_report_row dpi_report_rows[];
 size_t dpi_report_row_count(void);
-/* Each value below a section, in the order of the file: path is where it is in the section, "data.M",
- * "mechanisms.1.T"; key the last part of it. */
+/* Each value below a section, in the order of the file: path is where it is in the section,
+ * "data.M", "mechanisms.1.T"; key the last part of it. */
 typedef void (*dpi_report_row_fn)(void *user, const char *path, const char *key,
                                   const json_t *value);
 void dpi_report_flatten(const json_t *section, dpi_report_row_fn on_row, void *user);
@@ -68,6 +68,5 @@ void dpi_report_plot_labels(struct dpi_text *text, const json_t *report);
 /* What is drawn goes to the end of the text. */
 dpi_draw dpi_report_draw(struct dpi_text *text);
 /* Text with what is markup escaped. */
-void dpi_report_markdown_text(struct dpi_text *text, const char *string);
 
 #endif

@@ -10,7 +10,7 @@
 #include "pipeline/release/report.h"
 
 /* Strings may come from a model file: nothing in them is markup. */
-void dpi_report_markdown_text(dpi_text *f, const char *text) {
+static void put_text(dpi_text *f, const char *text) {
     for (; *text; text++) {
         if (strchr("\\`*_{}[]<>#|~", *text))
             dpi_text_add(f, "\\");
@@ -45,7 +45,7 @@ void dpi_report_value(const char *key, const json_t *value, char *text, size_t s
 static void put_value(dpi_text *f, const char *key, const json_t *value) {
     char text[40];
     if (json_is_string(value)) {
-        dpi_report_markdown_text(f, json_string_value(value));
+        put_text(f, json_string_value(value));
         return;
     }
     dpi_report_value(key, value, text, sizeof text);
@@ -117,7 +117,7 @@ void dpi_report_flatten(const json_t *section, dpi_report_row_fn on_row, void *u
 static void put_row(void *user, const char *path, const char *key, const json_t *value) {
     dpi_text *f = user;
     dpi_text_add(f, "| ");
-    dpi_report_markdown_text(f, path);
+    put_text(f, path);
     dpi_text_add(f, " | ");
     put_value(f, key, value);
     dpi_text_add(f, " |\n");
@@ -171,9 +171,9 @@ static void put_plain(dpi_text *f, const json_t *report) {
     dpi_text_add(f, "\n## In plain words\n\n");
     json_object_foreach(json_object_get(report, "meta"), key, value) {
         dpi_text_add(f, "- **");
-        dpi_report_markdown_text(f, key);
+        put_text(f, key);
         dpi_text_add(f, ":** ");
-        dpi_report_markdown_text(f, json_string_value(value));
+        put_text(f, json_string_value(value));
         dpi_text_add(f, "\n");
     }
     put_item(f, "What was done", "done", json_object_get(plain, "done"));
@@ -195,7 +195,7 @@ static void put_output(dpi_text *f, const json_t *output) {
 static void put_report(dpi_text *f, const json_t *report) {
     const bool is_private = json_is_true(json_object_get(report, "private"));
     dpi_text_add(f, "# Privacy report%s\n\n**", is_private ? "" : ": NOT PRIVATE");
-    dpi_report_markdown_text(f, json_string_value(json_object_get(report, "label")));
+    put_text(f, json_string_value(json_object_get(report, "label")));
     dpi_text_add(f,
                  "**\n\nThe checklist of Ponomareva et al. 2023, \"How to DP-fy ML\", section "
                  "5.3.3, for work of dpinfer. Form %" JSON_INTEGER_FORMAT ".\n",

@@ -94,7 +94,8 @@ static double time_of(const json_t *charges, size_t i, size_t n) {
 
 void dpi_report_plot_charges(dpi_text *t, const json_t *report) {
     const json_t *charges = json_object_get(report, "charges");
-    const double budget = real_of(json_object_get(json_object_get(report, "follows"), "ledger"), "budget");
+    const json_t *follows = json_object_get(report, "follows");
+    const double budget = real_of(json_object_get(follows, "ledger"), "budget");
     const size_t n = json_array_size(charges);
     const dpi_frame f = {dpi_report_draw(t), LEFT, RIGHT, 30, 190};
     double x = f.left, y = f.bottom;

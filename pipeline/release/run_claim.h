@@ -6,8 +6,8 @@
 
 #include "dpinfer/claimed.h"
 
-/* The settled numbers of a run as a claim, with what follows from them but for what a ledger counts;
- * and back. */
+/* The settled numbers of a run as a claim, with what follows from them but for what a ledger
+ * counts; and back. */
 void dpi_run_to_claim(const dpi_claim *run, dpi_claimed *claim);
 void dpi_claim_to_run(const dpi_claimed *claim, dpi_claim *run);
 /* The claim of a run as JSON. NULL if out of memory. */

@@ -6,7 +6,8 @@
 engine="base kernels gguf tokenizer engine" dp="dp/exact dp/account dp/methods"
 books="pipeline/ledger pipeline/journal pipeline/claim"
 release="pipeline $books pipeline/records pipeline/release draw"
-audited="pipeline/release pipeline/records pipeline/claim pipeline/finetune pipeline/augpe pipeline/perturb"
+audited="pipeline/release pipeline/records pipeline/claim pipeline/finetune pipeline/augpe"
+audited+=" pipeline/perturb"
 rooms="tools/terminal tools/options"
 # upstream: what a folder, or a part of one, may include beside include/ and itself.
 declare -A upstream=(
@@ -30,7 +31,8 @@ declare -A upstream=(
     [corpus]="" [serve]="" [examples]="" # the public interface alone
     [tools]="$rooms tools/command" [eval]="corpus draw"
     [tools/terminal]="" [tools/options]="serve tools/terminal"
-    [tools/ranks]="$rooms" [tools/shared]="$rooms tools/ranks" [tools/remote]="$rooms tools/shared"
+    [tools/ranks]="$rooms" [tools/shared]="$rooms tools/ranks"
+    [tools/remote]="audit $rooms tools/shared"
     [tools/serve]="serve $rooms tools/shared"
     [tools/command]="serve draw eval audit $rooms tools/ranks tools/shared tools/remote tools/serve"
     [bench]="$engine $dp pipeline pipeline/release draw train corpus"

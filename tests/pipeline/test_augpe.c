@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "dp/exact/votes.h"
-#include "dp/mechanism/votes.h"
+#include "dp/mechanism/noisy_votes.h"
 #include "tests/pipeline/people.h"
 
 OWNED(dpi_augpe, dpi_augpe_free)

@@ -71,8 +71,9 @@ evolve --epsilon 4 --unit-field who --ledger year -o texts.jsonl --report report
     --report report.md --report report.htm
 expect_empty_out; expect_err "zCDP, and so (3.99" "0.001)-DP, for all that is released together" \
     "all records with one unit ID" "round 2 of 2 is over"
-expect_line report.md '^# Privacy report$' 'All that is released of this work together is [0-9.]+-zCDP'
-expect_line report.htm '^<!DOCTYPE html>' 'All that is released of this work together is [0-9.]+-zCDP'
+together='All that is released of this work together is [0-9.]+-zCDP'
+expect_line report.md '^# Privacy report$' "$together"
+expect_line report.htm '^<!DOCTYPE html>' "$together"
 expect_lines 2 texts.jsonl; expect_count 2 '"private":true' texts.jsonl
 # sigma from the report's variance: rho = R 16^2 / (2 s), and what the ledger was charged.
 command -v python3 >/dev/null && python_check "numbers of the report" <<'P'

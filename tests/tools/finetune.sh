@@ -181,7 +181,8 @@ of_pair ap
 writes ap --num 7 -n 4 --jsonl --seed 3
 python_check "the epsilon of a histogram, the attributes of texts" <<'P'
 def epsilon(name):
-    return float(re.search(rb'dpinfer\.follows.{12}\{"rho":null,"epsilon":([0-9.e+-]+)', data(name), re.S)[1])
+    follows = rb'dpinfer\.follows.{12}\{"rho":null,"epsilon":([0-9.e+-]+)'
+    return float(re.search(follows, data(name), re.S)[1])
 assert 0.5 <= epsilon("ah.gguf") - epsilon("ap.gguf") < 0.5 + 1e-9
 wanted = (data("pairs").decode().splitlines() * 2)[:7]
 assert [o["text_label"] for o in objects("out")] == wanted
@@ -233,10 +234,12 @@ P
 works inspect whole.gguf; expect_out "+ adapter"
 # It has the adapter's claim, of its own weights.
 for whole in whole2 whole; do
-    verifies $whole.gguf "ok     follows.epsilon" "ok     claim.mechanisms[0].tensors_sha256"; expect_line out '^PRIVATE$'
+    verifies $whole.gguf "ok     follows.epsilon" "ok     claim.mechanisms[0].tensors_sha256"
+    expect_line out '^PRIVATE$'
 done
 grep -v "sha256\|trained" out >of_whole
-works verify w.gguf --verbose; grep -v "sha256\|trained" out >of_adapter; expect_same of_whole of_adapter
+works verify w.gguf --verbose; grep -v "sha256\|trained" out >of_adapter
+expect_same of_whole of_adapter
 works generate whole.gguf --num 3 -n 4 --jsonl --report rw.json; expect_out '"private":true'
 expect_err "3, by post-processing: no further cost" "numbers, in the weights"
 works verify rw.json --model whole.gguf --verbose
@@ -372,7 +375,8 @@ works $texts -o rt.jsonl --report rt.json --seed 2
 python_check "the report of texts" <<'P'
 o = load("rt.json")
 sha = lambda name: hashlib.sha256(data(name)).hexdigest()
-assert o["output"]["sha256"] == sha("rt.jsonl") and o["model"]["files"][0]["sha256"] == sha("ah.gguf")
+assert o["output"]["sha256"] == sha("rt.jsonl")
+assert o["model"]["files"][0]["sha256"] == sha("ah.gguf")
 assert o["label"] == "PRIVATE" and o["output"]["texts"] == 6 and o["statement"]["delta"] == 1e-3
 trained, counts, texts = o["claim"]["mechanisms"]
 assert trained["sigma"] == 2 and counts["scale"] == 2 and texts["runs"] == 6
@@ -391,7 +395,7 @@ C(1, scale=200)                      |                   |1 WRONG  statement.eps
 C(0, sigma=50.0)                     |                   |1 WRONG  statement.epsilon
 C(0, sigma=50.0)                     |--lora ah.gguf     |1 WRONG  claim: recorded another one
 claim.update(randomness="seed")      |                   |1 WRONG  label
-dp_definition.update(neighbours="one")|                  |1 WRONG  dp_definition.neighbours: recorded "one"
+dp_definition.update(neighbours="one")||1 WRONG  dp_definition.neighbours: recorded "one"
 plain.update(done="magic")           |                   |1 WRONG  plain.done
 claim.update(model="another")        |                   |1 WRONG  follows.claim_sha256
 model.update(name="another")         |                   |1 WRONG  model.name

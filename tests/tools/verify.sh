@@ -51,7 +51,7 @@ for name in $reports; do
     *)
         check "$name.json: $label" test "$label" = '"private":true,"label":"PRIVATE",'
         check "$name.md: $title" test "$title" = '# Privacy report'
-        expect_line "$name.md" '\(c\) Formal DP statement:\*\* All that is released of this work together' ;;
+        expect_line "$name.md" '\(c\) Formal DP statement:\*\* All that is released of this' ;;
     esac
 done
 # The verdict first, and no more of what holds.
@@ -102,7 +102,8 @@ cp br.json out; near epsilon 2 1e-5; expect_line br.json '"rho": null' # br clai
 
 # The parts of a split model, by the names that are made of the first.
 cp m.gguf s-00001-of-00002.gguf; printf 'part two' >s-00002-of-00002.gguf
-sed "/^  \"model\": {/,/^  }/s/^      }$/      }, {\"n_bytes\": 8, \"sha256\": \"$(sha_of s-00002-of-00002.gguf)\"}/" \
+second="{\"n_bytes\": 8, \"sha256\": \"$(sha_of s-00002-of-00002.gguf)\"}"
+sed "/^  \"model\": {/,/^  }/s/^      }$/      }, $second/" \
     ink.json >split.json
 works verify split.json --model s-00001-of-00002.gguf --verbose; expect_out "model.files[1].sha256"
 printf 'part 2!!' >s-00002-of-00002.gguf

@@ -34,7 +34,8 @@ static int parse_mechanisms(attacks *k, const char *text) {
         const size_t n = strcspn(p, ",");
         int32_t m = 0;
         for (; m < DPI_N_WORDS_MECHANISMS; m++)
-            if (strlen(dpi_words_mechanism_name(m)) == n && strncmp(p, dpi_words_mechanism_name(m), n) == 0)
+            if (strlen(dpi_words_mechanism_name(m)) == n &&
+                strncmp(p, dpi_words_mechanism_name(m), n) == 0)
                 break;
         for (int i = 0; i < k->n_mechanisms; i++)
             m = k->mechanism[i] == m ? DPI_N_WORDS_MECHANISMS : m;

@@ -376,7 +376,8 @@ static dpi_status fill_report(const generating *g, dpi_report *report, dpi_error
                                      g->ended[i] ? DPI_END_EOG : DPI_END_LENGTH, err);
     const bool is_file = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
     return status == DPI_STATUS_OK && is_file
-               ? dpi_report_output_file(report, path, g->sink.form == TEXT_JSONL, g->sink.n_bytes, err)
+               ? dpi_report_output_file(report, path, g->sink.form == TEXT_JSONL, g->sink.n_bytes,
+                                        err)
                : status;
 }
 

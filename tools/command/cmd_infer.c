@@ -282,7 +282,8 @@ static int write_statement(const infer *f) {
                 "  this output  %s\n",
                 dry ? "NOTHING LEFT. It would have been" : "WHAT LEFT THIS MACHINE",
                 f->released.n_documents, f->released.n_words,
-                dpi_words_mechanism_name(o->mechanism), o->epsilon, words_truth(o, f->in.vocabulary),
+                dpi_words_mechanism_name(o->mechanism), o->epsilon,
+                words_truth(o, f->in.vocabulary),
                 dry ? "is what one run would send; the next run draws other words"
                     : "is as private as the documents: nothing protects it") >= 0 &&
         fflush(stderr) == 0;

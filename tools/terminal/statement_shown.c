@@ -20,7 +20,8 @@ char *statement_shown(char *text, const char *more) {
     return shown;
 }
 
-int statement_write(const char *shown) {
+/* To stderr. CLI_OK; or CLI_FAILED, and there is nowhere to say why. */
+static int statement_write(const char *shown) {
     return fprintf(stderr, "\n%s", shown) < 0 || fflush(stderr) != 0 ? CLI_FAILED : CLI_OK;
 }
 

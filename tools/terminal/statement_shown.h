@@ -12,7 +12,4 @@ char *statement_shown(char *text, const char *more);
  * CLI_FAILED where it was CLI_OK; NULL: it could not be made. */
 int statement_end(char *shown, int code);
 
-/* To stderr. CLI_OK; or CLI_FAILED, and there is nowhere to say why. */
-int statement_write(const char *shown);
-
 #endif

@@ -1,5 +1,5 @@
-/* kept.c - the tokens of a job and what was drawn for its records, to the journal and back. Without
- * a job nothing is kept. See books.h. */
+/* kept_tokens.c - the tokens of a job and what was drawn for its records, to the journal and back.
+ * Without a job nothing is kept. See books.h. */
 #include "base/status.h"
 #include "dpinfer/memory.h"
 #include "pipeline/release/books.h"

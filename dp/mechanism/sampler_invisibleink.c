@@ -1,4 +1,4 @@
-/* invisibleink.c - the method of dp/methods/invisibleink.c as a mechanism. */
+/* sampler_invisibleink.c - the method of dp/methods/invisibleink.c as a mechanism. */
 #include "dp/mechanism/samplers.h"
 
 extern const dpi_method_ops dpi_method_invisibleink;

@@ -1,5 +1,5 @@
-/* texts.c - texts that are drawn from what was trained: post-processing, which costs nothing, however
- * many they are. */
+/* drawn_texts.c - texts that are drawn from what was trained: post-processing, which costs nothing,
+ * however many they are. */
 #include "base/status.h"
 #include "base/text.h"
 #include "dp/mechanism/mechanism.h"

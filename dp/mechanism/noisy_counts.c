@@ -1,6 +1,6 @@
-/* counts.c - groups of counts of records, each cell with discrete Gaussian noise (dpinfer/counts.h).
- * dp/PRIVACY.md section 26. */
-#include "dp/mechanism/counts.h"
+/* noisy_counts.c - groups of counts of records, each cell with discrete Gaussian noise
+ * (dpinfer/counts.h). dp/PRIVACY.md section 26. */
+#include "dp/mechanism/noisy_counts.h"
 
 #include <math.h>
 

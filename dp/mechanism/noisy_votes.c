@@ -1,5 +1,5 @@
-/* votes.c - units vote for candidates that a model wrote; each count gets discrete Gaussian noise.
- * Source: Xie et al. 2024, Algorithm 1, in integers; dp/PRIVACY.md section 25. */
+/* noisy_votes.c - units vote for candidates that a model wrote; each count gets discrete Gaussian
+ * noise. Source: Xie et al. 2024, Algorithm 1, in integers; dp/PRIVACY.md section 25. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -9,7 +9,7 @@
 #include "dp/exact/noise.h"
 #include "dp/exact/votes.h"
 #include "dp/mechanism/mechanism.h"
-#include "dp/mechanism/votes.h"
+#include "dp/mechanism/noisy_votes.h"
 #include "dp/methods/parameters.h"
 #include "dpinfer/augpe.h"
 

@@ -1,4 +1,4 @@
-/* amin.c - the method of dp/methods/amin.c as a mechanism. */
+/* sampler_amin.c - the method of dp/methods/amin.c as a mechanism. */
 #include "dp/mechanism/samplers.h"
 
 extern const dpi_method_ops dpi_method_amin;

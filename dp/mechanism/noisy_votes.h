@@ -1,4 +1,4 @@
-/* votes.h - where the values of the mechanism `votes` stand. Internal. */
+/* noisy_votes.h - where the values of the mechanism `votes` stand. Internal. */
 #ifndef DPI_MECHANISM_VOTES_H
 #define DPI_MECHANISM_VOTES_H
 

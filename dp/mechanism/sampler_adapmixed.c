@@ -1,4 +1,4 @@
-/* adapmixed.c - the method of dp/methods/adapmixed.c as a mechanism. */
+/* sampler_adapmixed.c - the method of dp/methods/adapmixed.c as a mechanism. */
 #include "dp/mechanism/samplers.h"
 
 extern const dpi_method_ops dpi_method_adapmixed;

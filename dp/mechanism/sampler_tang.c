@@ -1,4 +1,4 @@
-/* tang.c - the method of dp/methods/tang.c as a mechanism. */
+/* sampler_tang.c - the method of dp/methods/tang.c as a mechanism. */
 #include "dp/mechanism/samplers.h"
 
 extern const dpi_method_ops dpi_method_tang;

@@ -1,5 +1,5 @@
-/* histogram.c - how many units have each private label, with discrete Gaussian noise: what numbers
- * of texts follow from. dp/PRIVACY.md section 20. */
+/* label_histogram.c - how many units have each private label, with discrete Gaussian noise:
+ * what numbers of texts follow from. dp/PRIVACY.md section 20. */
 #include "base/status.h"
 #include "base/text.h"
 #include "dp/account/account.h"

@@ -1,4 +1,4 @@
-/* plain.c - the method of dp/methods/plain.c as a mechanism. */
+/* sampler_plain.c - the method of dp/methods/plain.c as a mechanism. */
 #include "dp/mechanism/samplers.h"
 
 extern const dpi_method_ops dpi_method_plain;

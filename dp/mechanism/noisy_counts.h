@@ -1,4 +1,4 @@
-/* counts.h - where the values of the mechanism `counts` stand. Internal. */
+/* noisy_counts.h - where the values of the mechanism `counts` stand. Internal. */
 #ifndef DPI_MECHANISM_COUNTS_H
 #define DPI_MECHANISM_COUNTS_H
 

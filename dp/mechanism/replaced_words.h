@@ -1,4 +1,4 @@
-/* words.h - where the values of the mechanism `words` stand. Internal. */
+/* replaced_words.h - where the values of the mechanism `words` stand. Internal. */
 #ifndef DPI_MECHANISM_WORDS_H
 #define DPI_MECHANISM_WORDS_H
 
