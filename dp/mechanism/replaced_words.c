@@ -1,6 +1,6 @@
 /* replaced_words.c - words of a document that are replaced by words like them, each by itself:
- * local differential privacy. The epsilon that holds follows from the vocabulary (its certificate), which
- * a reader without it has to believe. dp/PRIVACY.md section 21. */
+ * local differential privacy. The epsilon that holds follows from the vocabulary (its certificate),
+ * which a reader without it has to believe. dp/PRIVACY.md section 21. */
 #include "dp/mechanism/replaced_words.h"
 
 #include <math.h>
