@@ -1,4 +1,4 @@
-/* claim.h - what a guarantee rests on, as one object, and its statement.
+/* claim.h - what a guarantee rests on, as the settled numbers of a run; its statement: claimed.h.
  *
  * A claim holds public facts alone: nothing in it depends on what is in a record. Plan, statement,
  * report and verification take a claim and nothing else. A release makes its claim before it reads
@@ -120,28 +120,15 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_claim_cost(const dpi_claim *claim, dpi_cos
 /* "PRIVATE", or "NOT PRIVATE: " and why. As snprintf. */
 DPI_API size_t dpi_claim_label(const dpi_claim *claim, char *text, size_t size);
 
-/* ---- The statement --------------------------------------------------------------------------- */
+/* ---- Its words, static strings --------------------------------------------------------------- */
 
 #define DPI_CLAIM_FACTS_MAX 64
 
-/* Everything that the guarantee rests on, in the order of the statement: facts
- * [DPI_CLAIM_FACTS_MAX], *n_facts of them. Errors: ARG. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_claim_facts(const dpi_claim *claim, dpi_fact *facts,
-                                                  size_t *n_facts, dpi_error *err);
 /* The value of a fact, as people read it: numbers with 10 digits. As snprintf. */
 DPI_API size_t dpi_fact_text(const dpi_fact *fact, char *text, size_t size);
 
-/* The statement as lines of text, from "Privacy statement" on, a string that the caller frees with
- * free. complete 0: says that the run stopped early, which changes no cost. Errors: ARG, MEMORY. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_claim_statement(const dpi_claim *claim, int32_t complete,
-                                                      char **text, dpi_error *err);
-
-/* ---- Its words, static strings --------------------------------------------------------------- */
-
 /* Of a dpi_adjacency: "replace-by-null"; what it means is dpi_method_neighbours. */
 DPI_API const char *dpi_adjacency_name(int32_t adjacency);
-/* "0.5-zCDP, and so (5.2, 1e-06)-DP", or only the second; rounded up. As snprintf. */
-DPI_API size_t dpi_claim_guarantee(const dpi_claim *claim, char *text, size_t size);
 
 /* `value` with `digits` significant digits (1..17), rounded up: how a bound is shown. */
 DPI_API void dpi_bound_text(double value, int32_t digits, char *text, size_t size);

@@ -129,6 +129,19 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_claimed_write(const dpi_claimed *claim, ch
 DPI_API DPI_MUST_CHECK dpi_status dpi_claimed_read(const char *json, size_t n_bytes,
                                                    dpi_claimed *claim, dpi_error *err);
 
+/* ---- The claim of a run ------------------------------------------------------------------- */
+
+/* Everything that the guarantee rests on, in the order of the statement: facts
+ * [DPI_CLAIM_FACTS_MAX], *n_facts of them. Errors: ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_facts(const dpi_claim *claim, dpi_fact *facts,
+                                                  size_t *n_facts, dpi_error *err);
+/* The statement as lines of text, from "Privacy statement" on, a string that the caller frees with
+ * free. complete 0: says that the run stopped early, which changes no cost. Errors: ARG, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_statement(const dpi_claim *claim, int32_t complete,
+                                                      char **text, dpi_error *err);
+/* "0.5-zCDP, and so (5.2, 1e-06)-DP", or only the second; rounded up. As snprintf. */
+DPI_API size_t dpi_claim_guarantee(const dpi_claim *claim, char *text, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -17,7 +17,7 @@
 #ifndef DPINFER_RELEASE_H
 #define DPINFER_RELEASE_H
 
-#include "dpinfer/claim.h"
+#include "dpinfer/claimed.h"
 #include "dpinfer/generation.h"
 #include "dpinfer/journal.h"
 #include "dpinfer/ledger.h"

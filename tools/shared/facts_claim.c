@@ -1,6 +1,7 @@
 /* facts_claim.c - see facts_claim.h. */
 #include "tools/shared/facts_claim.h"
 
+#include "dpinfer/claimed.h"
 #include "tools/terminal/cli.h"
 
 int facts_claim(facts *f, const dpi_claim *claim) {
