@@ -123,19 +123,25 @@ int32_t dpi_claim_is_proven(const dpi_claim *c) {
 
 int32_t dpi_claim_is_private(const dpi_claim *c) { return dpi_claim_warning(c) == NULL; }
 
+const char *dpi_randomness_warning(int32_t randomness) {
+    return randomness == DPI_RANDOMNESS_SYSTEM ? NULL
+                                               : "whoever knows the --seed can undo the mechanism";
+}
+
 const char *dpi_claim_warning(const dpi_claim *c) {
     const dpi_method_info *m = dpi_method_get(c->method.method);
     return !m                 ? "the method is not known"
            : !m->has_guarantee ? m->warning
-           : c->randomness != DPI_RANDOMNESS_SYSTEM
-               ? "whoever knows the --seed can undo the mechanism"
-               : NULL;
+                               : dpi_randomness_warning(c->randomness);
+}
+
+size_t dpi_warning_label(const char *warning, char *text, size_t size) {
+    return (size_t)(warning ? snprintf(text, size, "NOT PRIVATE: %s", warning)
+                            : snprintf(text, size, "PRIVATE"));
 }
 
 size_t dpi_claim_label(const dpi_claim *c, char *text, size_t size) {
-    const char *warning = dpi_claim_warning(c);
-    return (size_t)(warning ? snprintf(text, size, "NOT PRIVATE: %s", warning)
-                            : snprintf(text, size, "PRIVATE"));
+    return dpi_warning_label(dpi_claim_warning(c), text, size);
 }
 
 /* ---- Checks ---------------------------------------------------------------------------------- */

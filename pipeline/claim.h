@@ -17,6 +17,11 @@ void dpi_claim_name_text(char *text, size_t size, const char *name);
 /* Whether a text is a digest of a grammar: 16 hexadecimal digits. */
 bool dpi_claim_is_digest(const char *text);
 
+/* Why no guarantee holds with this randomness, static; NULL: it is secret. */
+const char *dpi_randomness_warning(int32_t randomness);
+/* "PRIVATE", or "NOT PRIVATE: " and the warning, where it is not NULL. As snprintf. */
+size_t dpi_warning_label(const char *warning, char *text, size_t size);
+
 /* The parameter of a method that stands under `key` in a report; NULL if it has none. */
 const dpi_parameter *dpi_method_parameter_of(int32_t method, const char *key);
 

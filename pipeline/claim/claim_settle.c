@@ -214,18 +214,15 @@ const char *dpi_claimed_warning(const dpi_claimed *c) {
         const dpi_mechanism_ops *m = dpi_mechanism_ops_get(c->parts[i].mechanism);
         why = m->warning ? m->warning(c, &c->parts[i]) : NULL;
     }
-    return why                                        ? why
-           : c->randomness != DPI_RANDOMNESS_SYSTEM ? "whoever knows the --seed can undo it"
-           : isinf(c->epsilon)                        ? "no bound of epsilon is known"
-                                                      : NULL;
+    if (!why)
+        why = dpi_randomness_warning(c->randomness);
+    return !why && isinf(c->epsilon) ? "no bound of epsilon is known" : why;
 }
 
 int32_t dpi_claimed_is_private(const dpi_claimed *c) { return dpi_claimed_warning(c) == NULL; }
 
 size_t dpi_claimed_label(const dpi_claimed *c, char *text, size_t size) {
-    const char *warning = dpi_claimed_warning(c);
-    return (size_t)(warning ? snprintf(text, size, "NOT PRIVATE: %s", warning)
-                            : snprintf(text, size, "PRIVATE"));
+    return dpi_warning_label(dpi_claimed_warning(c), text, size);
 }
 
 size_t dpi_claimed_guarantee(const dpi_claimed *c, char *text, size_t size) {
