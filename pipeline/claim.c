@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/utf8.h"
 #include "dp/exact/noise.h"
+#include "dp/methods/method.h"
 
 static const char *const KINDS[] = {
     [DPI_RECORD_OTHER] = "one record",
@@ -77,17 +78,8 @@ const char *dpi_labels_name(int32_t labels) {
 
 /* ---- What it comes to ------------------------------------------------------------------------ */
 
-const dpi_parameter *dpi_method_parameter_of(int32_t method, const char *key) {
-    for (int32_t i = 0; i < dpi_method_parameter_count(method); i++)
-        if (strcmp(dpi_method_parameter_get(method, i)->key, key) == 0)
-            return dpi_method_parameter_get(method, i);
-    return NULL;
-}
-
 int32_t dpi_claim_is_assigned(const dpi_claim *c) {
-    const dpi_method_info *m = dpi_method_get(c->method.method);
-    return m && m->max_ref > 0 &&
-           (c->method.adjacency == DPI_ADJACENCY_ADD_REMOVE || c->method.subsample > 0);
+    return dpi_method_is_assigned(&c->method);
 }
 
 int32_t dpi_claim_has_units(const dpi_claim *c) { return c->method.max_per_unit > 0; }

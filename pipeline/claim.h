@@ -22,7 +22,4 @@ const char *dpi_randomness_warning(int32_t randomness);
 /* "PRIVATE", or "NOT PRIVATE: " and the warning, where it is not NULL. As snprintf. */
 size_t dpi_warning_label(const char *warning, char *text, size_t size);
 
-/* The parameter of a method that stands under `key` in a report; NULL if it has none. */
-const dpi_parameter *dpi_method_parameter_of(int32_t method, const char *key);
-
 #endif

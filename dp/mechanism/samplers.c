@@ -39,15 +39,9 @@ const dpi_claim_part *dpi_claimed_sampler(const dpi_claimed *c, dpi_sampler_opti
     return NULL;
 }
 
-/* 1: records are hashed or drawn to batches: how many there are is secret. */
-static bool is_assigned(const dpi_sampler_options *o) {
-    const dpi_method_info *m = dpi_method_get(o->method);
-    return m->max_ref > 0 && (o->adjacency == DPI_ADJACENCY_ADD_REMOVE || o->subsample > 0);
-}
-
 int32_t dpi_claimed_is_assigned(const dpi_claimed *c) {
     dpi_sampler_options o;
-    return dpi_claimed_sampler(c, &o) && is_assigned(&o);
+    return dpi_claimed_sampler(c, &o) && dpi_method_is_assigned(&o);
 }
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
@@ -59,7 +53,7 @@ static dpi_status check_delta(const dpi_claimed *c, const dpi_claim_part *part,
                      (o->subsample > 0 ? o->subsample : 1);
     if (!(c->delta > 0))
         return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed 0 < x < 1", c->delta);
-    if (!is_assigned(o) || c->delta * n < 1)
+    if (!dpi_method_is_assigned(o) || c->delta * n < 1)
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_ARG,
                     "delta: found %g with %" PRId64 " texts of %d records, allowed less than 1 / "
@@ -69,7 +63,7 @@ static dpi_status check_delta(const dpi_claimed *c, const dpi_claim_part *part,
 /* What is proven of labels and of their histogram. */
 static dpi_status check_labels(const dpi_claimed *c, const dpi_sampler_options *o,
                                dpi_error *err) {
-    const int32_t wanted = is_assigned(o) ? DPI_LABELS_PRIVATE : DPI_LABELS_PUBLIC;
+    const int32_t wanted = dpi_method_is_assigned(o) ? DPI_LABELS_PRIVATE : DPI_LABELS_PUBLIC;
     const dpi_method_info *m = dpi_method_get(o->method);
     if (c->labels && c->labels != wanted)
         return dpi_fail(err, DPI_STATUS_ARG, "labels: found %s, allowed %s with batches by %s",
@@ -91,7 +85,7 @@ static dpi_status check_labels(const dpi_claimed *c, const dpi_sampler_options *
 static dpi_status check_texts(const dpi_claimed *c, const dpi_claim_part *part,
                               const dpi_sampler_options *o, dpi_error *err) {
     const int64_t n_slots = o->denominator, n_parts = c->n_labels > 0 ? c->n_labels : 1;
-    if (is_assigned(o))
+    if (dpi_method_is_assigned(o))
         return dpi_check_range("n_units", c->n_units, 0, 0, err);
     const int64_t most = (c->n_units + n_parts * (n_slots - 1)) / n_slots;
     if (part->n_runs <= most)
@@ -99,6 +93,13 @@ static dpi_status check_texts(const dpi_claimed *c, const dpi_claim_part *part,
     return dpi_fail(err, DPI_STATUS_ARG,
                     "runs is %" PRId64 ", must be at most %" PRId64 ": %" PRId64
                     " records in batches of %d", part->n_runs, most, c->n_units, o->denominator);
+}
+
+void dpi_sampler_part_bound(const dpi_sampler_options *o, dpi_claim_part *part) {
+    const bool holds = info_of(part)->has_guarantee;
+    const bool in_rho = holds && o->subsample == 0 && o->accountant != DPI_ACCOUNTANT_BR;
+    part->rho = in_rho ? part->plan.rho_total : 0;
+    part->epsilon = holds ? part->plan.epsilon : (double)INFINITY;
 }
 
 dpi_status dpi_sampler_part_settle(const dpi_claimed *c, dpi_claim_part *part, dpi_error *err) {
@@ -120,10 +121,7 @@ dpi_status dpi_sampler_part_settle(const dpi_claimed *c, dpi_claim_part *part, d
     DPI_TRY(check_delta(c, part, &o, err));
     DPI_TRY(check_labels(c, &o, err));
     DPI_TRY(check_texts(c, part, &o, err));
-    if (!m->has_guarantee)
-        return DPI_STATUS_OK;
-    part->epsilon = part->plan.epsilon;
-    part->rho = o.subsample == 0 && o.accountant != DPI_ACCOUNTANT_BR ? part->plan.rho_total : 0;
+    dpi_sampler_part_bound(&o, part);
     return DPI_STATUS_OK;
 }
 
@@ -163,7 +161,7 @@ const char *dpi_claimed_composition(const dpi_claimed *c) {
     dpi_sampler_options o;
     if (!dpi_claimed_sampler(c, &o))
         return "one after the other, each with all units; runs add up";
-    const int way = o.subsample > 0 ? BY_DRAW : is_assigned(&o) ? BY_HASH : BY_PLACE;
+    const int way = o.subsample > 0 ? BY_DRAW : dpi_method_is_assigned(&o) ? BY_HASH : BY_PLACE;
     return c->max_per_unit > 0 ? UNITS[way] : RECORDS[way];
 }
 
@@ -187,10 +185,7 @@ static void add_labels(dpi_facts *l, const dpi_claimed *c) {
 
 /* What k is of is the method's. */
 static void add_top_k(dpi_facts *l, const dpi_sampler_options *o) {
-    const dpi_parameter *p = dpi_method_parameter_find(o->method, "top_k");
-    for (int32_t i = 0; !p && i < dpi_method_parameter_count(o->method); i++)
-        if (strcmp(dpi_method_parameter_get(o->method, i)->key, "top_k") == 0)
-            p = dpi_method_parameter_get(o->method, i);
+    const dpi_parameter *p = dpi_method_parameter_of(o->method, "top_k");
     if (p)
         dpi_facts_int(l, p->key, p->label, o->top_k);
 }
@@ -204,7 +199,8 @@ static void add_numbers(dpi_facts *l, const dpi_claimed *c, const dpi_sampler_op
     dpi_facts_bound(l, NULL, "epsilon", c->epsilon);
     dpi_facts_real(l, NULL, "at delta", c->delta);
     dpi_facts_int(l, "T", "T, tokens a text", o->n_tokens);
-    dpi_facts_int(l, "B", is_assigned(o) ? "B, denominator" : "B, slots a text", o->denominator);
+    dpi_facts_int(l, "B", dpi_method_is_assigned(o) ? "B, denominator" : "B, slots a text",
+                  o->denominator);
     dpi_facts_real(l, "C", "C, clip bound", p->clip);
     dpi_facts_flag(l, "centered", "centred", o->center);
     dpi_facts_int(l, "K", "K, C as integer", p->K);
@@ -301,7 +297,7 @@ static const char *sampling_assumption(const dpi_sampler_options *o) {
                  "in all, independently of the others, and that assignment and sizes of batches "
                  "stay secret. Fulfilled by the program: a fresh draw for each record and run, "
                  "batches of any size; no shuffling."
-           : is_assigned(o)
+           : dpi_method_is_assigned(o)
                ? "No amplification by sampling is used. Batches are disjoint, and the batch of a "
                  "record depends on its own content and a fresh key only. Fulfilled by the program."
                : "No amplification by sampling is used. Batches are disjoint, and the batch of a "
@@ -353,6 +349,6 @@ void dpi_sampler_part_done(const dpi_claimed *c, const dpi_claim_part *part, dpi
                  ". Each text is written from a group of its own of %s%d %s. The word that comes "
                  "next is drawn at random; how far %s may move the odds of a word is limited "
                  "before they are added up. Only the texts are given away.",
-                 is_assigned(&o) ? "about " : "at most ", o.denominator,
+                 dpi_method_is_assigned(&o) ? "about " : "at most ", o.denominator,
                  units ? "persons" : "records", units ? "one person's records" : "one record");
 }

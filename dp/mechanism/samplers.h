@@ -27,6 +27,9 @@ void dpi_sampler_part_assume(const dpi_claimed *claim, const dpi_claim_part *par
                              const char *list[DPI_ASSUMPTIONS_MAX + 1]);
 void dpi_sampler_part_done(const dpi_claimed *claim, const dpi_claim_part *part, dpi_text *text);
 
+/* rho and epsilon of a part from its plan: rho 0 where no bound in zCDP is proven, epsilon infinite
+ * without a guarantee. */
+void dpi_sampler_part_bound(const dpi_sampler_options *options, dpi_claim_part *part);
 /* The values of a part from options of its method. */
 void dpi_sampler_to_part(const dpi_sampler_options *options, dpi_claim_part *part);
 

@@ -152,5 +152,10 @@ bool dpi_sampler_n_ref_private(const dpi_sampler_options *options);
 const dpi_method_ops *dpi_method_ops_get(int32_t id);
 /* T_p, where the method has it. */
 int32_t *dpi_method_quota(dpi_sampler_options *options);
+/* The parameter that stands under `key` in a report; NULL if the method has none. */
+const dpi_parameter *dpi_method_parameter_of(int32_t id, const char *key);
+/* Whether records are hashed or drawn to batches: how many there are is secret. False for a method
+ * that reads none, or that is not known. */
+bool dpi_method_is_assigned(const dpi_sampler_options *options);
 
 #endif

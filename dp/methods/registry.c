@@ -72,6 +72,19 @@ const dpi_parameter *dpi_method_parameter_find(int32_t id, const char *name) {
     return NULL;
 }
 
+const dpi_parameter *dpi_method_parameter_of(int32_t id, const char *key) {
+    const dpi_method_ops *m = dpi_method_ops_get(id);
+    for (int32_t i = 0; m && m->parameters[i]; i++)
+        if (strcmp(m->parameters[i]->key, key) == 0)
+            return m->parameters[i];
+    return NULL;
+}
+
+bool dpi_method_is_assigned(const dpi_sampler_options *options) {
+    const dpi_method_info *m = dpi_method_get(options->method);
+    return m && m->max_ref > 0 && dpi_sampler_n_ref_private(options);
+}
+
 dpi_status dpi_method_defaults(int32_t id, dpi_sampler_options *options, dpi_error *err) {
     DPI_TRY(dpi_check_range("method", id, 0, N_METHODS - 1, err));
     options->method = id;

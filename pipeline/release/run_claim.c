@@ -29,10 +29,7 @@ void dpi_run_to_claim(const dpi_claim *r, dpi_claimed *c) {
     part->n_runs = r->n_texts;
     dpi_sampler_to_part(o, part);
     part->plan = r->plan;
-    part->rho = m->has_guarantee && o->subsample == 0 && o->accountant != DPI_ACCOUNTANT_BR
-                    ? r->plan.rho_total
-                    : 0;
-    part->epsilon = m->has_guarantee ? r->plan.epsilon : (double)INFINITY;
+    dpi_sampler_part_bound(o, part);
     c->rho = part->rho > 0 ? dpi_claim_rho(r) : 0;
     c->epsilon = m->has_guarantee ? dpi_claim_epsilon(r) : (double)INFINITY;
     if (r->histogram == 0)
