@@ -101,13 +101,6 @@ double dpi_claim_epsilon(const dpi_claim *c) {
     return status == DPI_STATUS_OK ? epsilon : INFINITY;
 }
 
-dpi_status dpi_claim_cost(const dpi_claim *c, dpi_cost *cost, dpi_error *err) {
-    DPI_TRY(dpi_method_cost(&c->method, &c->plan, cost, err));
-    return c->histogram > 0
-               ? dpi_cost_add(cost, DPI_COST_ZCDP, 1, dpi_claim_histogram_rho(c), 0, err)
-               : DPI_STATUS_OK;
-}
-
 int32_t dpi_claim_is_proven(const dpi_claim *c) {
     const dpi_method_info *m = dpi_method_get(c->method.method);
     return m && m->has_guarantee;

@@ -114,9 +114,6 @@ DPI_API double dpi_claim_rho(const dpi_claim *claim);
 DPI_API double dpi_claim_epsilon(const dpi_claim *claim);
 /* rho of the histogram, rounded up; 0: there is none. */
 DPI_API double dpi_claim_histogram_rho(const dpi_claim *claim);
-/* What a ledger counts of the whole run. Errors: UNSUPPORTED. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_claim_cost(const dpi_claim *claim, dpi_cost *cost,
-                                                 dpi_error *err);
 /* "PRIVATE", or "NOT PRIVATE: " and why. As snprintf. */
 DPI_API size_t dpi_claim_label(const dpi_claim *claim, char *text, size_t size);
 

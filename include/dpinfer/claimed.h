@@ -141,6 +141,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_claim_statement(const dpi_claim *claim, in
                                                       char **text, dpi_error *err);
 /* "0.5-zCDP, and so (5.2, 1e-06)-DP", or only the second; rounded up. As snprintf. */
 DPI_API size_t dpi_claim_guarantee(const dpi_claim *claim, char *text, size_t size);
+/* What a ledger counts of the whole run. Errors: UNSUPPORTED. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_cost(const dpi_claim *claim, dpi_cost *cost,
+                                                 dpi_error *err);
 
 #ifdef __cplusplus
 }

@@ -48,6 +48,12 @@ size_t dpi_claim_guarantee(const dpi_claim *run, char *text, size_t size) {
     return dpi_claimed_guarantee(&claim, text, size);
 }
 
+dpi_status dpi_claim_cost(const dpi_claim *run, dpi_cost *cost, dpi_error *err) {
+    dpi_claimed claim;
+    dpi_run_to_claim(run, &claim);
+    return dpi_claimed_cost(&claim, cost, err);
+}
+
 dpi_status dpi_claim_facts(const dpi_claim *run, dpi_fact *facts, size_t *n_facts,
                            dpi_error *err) {
     dpi_claimed claim;

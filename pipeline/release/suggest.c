@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "dp/methods/method.h"
 #include "dpinfer/account.h"
+#include "dpinfer/claimed.h"
 #include "dpinfer/registry.h"
 
 enum { HEARD = 10, WELL_HEARD = 100, BATCH_MOST = 4096, TOKENS_LEAST = 16 };
