@@ -258,7 +258,7 @@ void dpi_path_options(const path_world *w, const path_setup *s, const dpi_record
  * number of prompts that are read is no part of it. */
 static void note_event(player *p, const dpi_release_event *e) {
     path_trace *trace = p->trace;
-    const bool assigned = dpi_claim_is_assigned(dpi_release_claim(p->release));
+    const bool assigned = dpi_run_is_assigned(dpi_release_run(p->release));
     const int32_t told[] = {e->type,  e->index,   e->n_read, e->n_prompts,
                             e->token, e->n_drawn, e->end};
     if (e->type != DPI_EVENT_PROMPT || !assigned) {
@@ -281,20 +281,20 @@ static void note_event(player *p, const dpi_release_event *e) {
 }
 
 /* With a histogram: the epsilon of the texts and of noise of variance histogram / 256, together. */
-static bool states_histogram(const dpi_claim *c) {
+static bool states_histogram(const dpi_run *c) {
     const double rho = c->plan.rho_total + (c->histogram > 0 ? 128. / c->histogram : 0);
     double epsilon;
     return c->histogram == 0 ||
            (dpi_zcdp_epsilon(rho, c->method.delta, &epsilon, NULL) == DPI_STATUS_OK &&
-            dpi_claim_epsilon(c) >= epsilon * (1 - 1e-12));
+            dpi_run_epsilon(c) >= epsilon * (1 - 1e-12));
 }
 
 static dpi_status note_claim(player *p) {
-    const dpi_claim *claim = dpi_release_claim(p->release);
+    const dpi_run *claim = dpi_release_run(p->release);
     char *statement;
     dpi_audit_hold(p->world->audit, states_histogram(claim),
                    "the epsilon that is stated leaves the histogram out");
-    DPI_TRY(dpi_claim_statement(claim, 1, &statement, p->world->audit->err));
+    DPI_TRY(dpi_run_statement(claim, 1, &statement, p->world->audit->err));
     p->trace->claim = hash_bytes(0, statement, strlen(statement));
     p->trace->plan = claim->plan;
     free(statement);
@@ -306,7 +306,7 @@ static dpi_status note_claim(player *p) {
 static void check_numbers(const player *p) {
     const dpi_sampler *s = p->release->texts.places[0].sampler;
     const dpi_sampler_plan *plan = &s->plan, *told = &p->trace->plan;
-    const dpi_sampler_options *o = &s->options, *c = &dpi_release_claim(p->release)->method;
+    const dpi_sampler_options *o = &s->options, *c = &dpi_release_run(p->release)->method;
     dpi_audit_hold(p->world->audit,
                    plan->K == told->K && plan->a == told->a && plan->eta == told->eta &&
                        plan->n_private == told->n_private,
@@ -326,7 +326,7 @@ static void check_numbers(const player *p) {
 /* What a caller may ask for at any time: neighbours have it in common. Where the size of a batch is
  * secret, neighbours read different numbers of prompts: what is asked meanwhile is not compared. */
 static dpi_status note_progress(player *p, bool reading) {
-    const bool assigned = dpi_claim_is_assigned(dpi_release_claim(p->release));
+    const bool assigned = dpi_run_is_assigned(dpi_release_run(p->release));
     dpi_release_progress now;
     dpi_release_progress_init(&now);
     DPI_TRY(dpi_release_progress_get(p->release, &now, p->world->audit->err));
@@ -342,7 +342,7 @@ static dpi_status note_progress(player *p, bool reading) {
 /* The number of null records: secret where batches are, and where units have several. */
 static void check_nulls(const player *p) {
     const bool open =
-        !dpi_claim_is_assigned(dpi_release_claim(p->release)) && p->world->n_units == 0;
+        !dpi_run_is_assigned(dpi_release_run(p->release)) && p->world->n_units == 0;
     dpi_audit_hold(p->world->audit, open || dpi_release_null_records(p->release) == -1,
                    "the number of null records is told");
 }

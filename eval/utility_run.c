@@ -380,8 +380,8 @@ static int settle(const maker *m, const setting *s, uint64_t *state, dpi_sampler
     dpi_error err;
     if (check(dpi_release_open(&o, &release, &err), &err) != 0)
         return -1;
-    *method = dpi_release_claim(release)->method;
-    *plan = dpi_release_claim(release)->plan;
+    *method = dpi_release_run(release)->method;
+    *plan = dpi_release_run(release)->plan;
     method->random = o.method.random;
     method->random_user = o.method.random_user;
     dpi_release_free(release);

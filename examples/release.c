@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
             puts("\n");
     } while (status == DPI_STATUS_OK && event.type != DPI_EVENT_NONE);
     if (status == DPI_STATUS_OK)
-        status = dpi_claim_statement(dpi_release_claim(release), 1, &statement, &err);
+        status = dpi_run_statement(dpi_release_run(release), 1, &statement, &err);
     fputs(status == DPI_STATUS_OK ? statement : err.message, stderr);
     free(statement);
     dpi_release_free(release);

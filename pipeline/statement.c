@@ -1,5 +1,5 @@
-/* statement.c - words and numbers of statements; see dpinfer/claim.h. */
-#include "pipeline/claim.h"
+/* statement.c - words and numbers of statements; see dpinfer/run.h. */
+#include "pipeline/run.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

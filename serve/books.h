@@ -38,7 +38,7 @@ void books_free(books *b);
 
 typedef struct settled {
     dataset *dataset;
-    dpi_claim claim;
+    dpi_run claim;
     dpi_prompts *prompts; /* settled_free's */
     dpi_prompts_info prompts_info;
     int64_t n_units;      /* of the dataset, or of the label */

@@ -61,14 +61,14 @@ static int64_t left_of(const settled *s) {
 }
 
 static json_t *plan_object(const settled *s) {
-    const dpi_claim *c = &s->claim;
+    const dpi_run *c = &s->claim;
     char label[160];
-    dpi_claim_label(c, label, sizeof label);
+    dpi_run_label(c, label, sizeof label);
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:i, s:i, s:f, s:f, s:i, s:I, s:f, s:f, s:i, s:I}",
         "dataset", s->dataset->name, "guarantee", label, "scope",
         dpi_scope_name(s->dataset->scope), "pace", dataset_pace(s->dataset), "epsilon",
-        dpi_claim_epsilon(c), "delta", c->method.delta, "rho", dpi_claim_rho(c), "batch",
+        dpi_run_epsilon(c), "delta", c->method.delta, "rho", dpi_run_rho(c), "batch",
         (int)c->method.n_ref, "tokens", (int)c->method.n_tokens, "clip", c->plan.clip, "eta",
         c->plan.eta, "prompt_tokens", (int)s->prompts_info.n_public, "batches",
         (json_int_t)((s->n_units + c->method.n_ref - 1) / c->method.n_ref), "cost",
@@ -273,7 +273,7 @@ dpi_status books_begin(books *b, const char *model_path, dpi_error *err) {
     status = dpi_release_open(&o, &release, err);
     if (status != DPI_STATUS_OK)
         return status;
-    status = dpi_report_create(dpi_release_claim(release), b->model, model_path, &b->report, err);
+    status = dpi_report_create(dpi_release_run(release), b->model, model_path, &b->report, err);
     dpi_release_free(release);
     if (status != DPI_STATUS_OK)
         return status;

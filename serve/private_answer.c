@@ -353,7 +353,7 @@ static bool write_charge(private_answer *p, refusal *why) {
     dpi_charge_request wanted;
     dpi_charge charge;
     dpi_error err;
-    dpi_claim_guarantee(&s->claim, guarantee, sizeof guarantee);
+    dpi_run_guarantee(&s->claim, guarantee, sizeof guarantee);
     snprintf(note, sizeof note, "answer %s %s%s%s", p->row.id, p->principal[0] ? "for " : "",
              p->principal, p->principal[0] ? "" : "over HTTP");
     snprintf(note + strlen(note), sizeof note - strlen(note), ": %s", guarantee);
@@ -433,25 +433,25 @@ static void run_prepare(job *j) {
 /* What an answer says of its privacy. */
 static char *make_facts(const private_answer *p) {
     const settled *s = &p->settled;
-    const dpi_claim *c = &s->claim;
+    const dpi_run *c = &s->claim;
     char link[80], label[160];
     snprintf(link, sizeof link, "/v1/privacy/reports/%s", p->row.id);
-    dpi_claim_label(c, label, sizeof label);
+    dpi_run_label(c, label, sizeof label);
     return reply_dump(json_pack(
         "{s:s, s:s, s:s, s:s, s:s*, s:f, s:f, s:i, s:i, s:I, s:f, s:f, s:i, s:s}", "dataset",
         s->dataset->name, "guarantee", label, "unit",
-        dpi_claim_has_units(c) ? s->dataset->unit : dpi_record_kind_text(c->record_kind),
+        dpi_run_has_units(c) ? s->dataset->unit : dpi_record_kind_text(c->record_kind),
         "adjacency", dpi_adjacency_name(c->method.adjacency), "label",
-        p->request.label[0] ? p->request.label : NULL, "epsilon", dpi_claim_epsilon(c), "delta",
+        p->request.label[0] ? p->request.label : NULL, "epsilon", dpi_run_epsilon(c), "delta",
         c->method.delta, "batch", (int)c->method.n_ref, "tokens", (int)c->method.n_tokens,
         "charge", (json_int_t)p->row.charge, "cost", books_divergence(p->row.amount), "remaining",
         books_divergence(left_after(p)), "order", (int)s->info.order,
         "report", link));
 }
 
-static dpi_claim charged_claim(const private_answer *p) {
+static dpi_run charged_claim(const private_answer *p) {
     const settled *s = &p->settled;
-    dpi_claim claim = s->claim;
+    dpi_run claim = s->claim;
     claim.ledger = (dpi_claim_ledger){.epsilon = s->info.epsilon, .delta = s->info.delta,
                                       .scope = s->info.scope, .order = s->info.order,
                                       .budget = s->info.budget, .charge = p->row.amount,
@@ -462,7 +462,7 @@ static dpi_claim charged_claim(const private_answer *p) {
 
 static char *make_report(const private_answer *p) {
     const stored *row = &p->row;
-    const dpi_claim claim = charged_claim(p);
+    const dpi_run claim = charged_claim(p);
     dpi_report *report;
     dpi_error err;
     char *text = NULL, *copy = NULL;

@@ -62,14 +62,14 @@ static dpi_status make_claim(const books *b, const request *r, settled *s, dpi_e
     dpi_status status = dpi_release_open(&o, &release, err);
     if (status != DPI_STATUS_OK)
         return status;
-    s->claim = *dpi_release_claim(release);
+    s->claim = *dpi_release_run(release);
     dpi_release_free(release);
     s->claim.record_kind = dpi_records_kind(d->records);
     if (r->label[0]) {
         s->claim.labels = DPI_LABELS_PUBLIC;
         s->claim.n_labels = 1;
     }
-    status = dpi_claim_check(&s->claim, err);
+    status = dpi_run_check(&s->claim, err);
     return status == DPI_STATUS_OK
                ? dpi_prompts_create(b->model, &o.prompts, b->session.n_ctx - r->n_tokens,
                                     &s->prompts, err)
@@ -83,7 +83,7 @@ double books_divergence(int64_t amount) { return (double)amount / DPI_LEDGER_ONE
 static dpi_status find_cost(const books *b, settled *s, dpi_error *err) {
     double divergence;
     dpi_cost_init(&s->cost);
-    dpi_status status = dpi_claim_cost(&s->claim, &s->cost, err);
+    dpi_status status = dpi_run_cost(&s->claim, &s->cost, err);
     if (status == DPI_STATUS_OK)
         status = datasets_info(&b->datasets, s->dataset, &s->info, err);
     if (status == DPI_STATUS_OK)

@@ -18,7 +18,7 @@ static const dpi_parameter min_p = {
 static const dpi_parameter *const parameters[] = {&dpi_common[DPI_COMMON_N_TOKENS], &temp, &top_p,
                                                   &min_p, NULL};
 
-static dpi_status settle(const dpi_claimed *c, dpi_claim_part *p, dpi_error *err) {
+static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     p->is_pure = 1; /* and epsilon 0 */
     if (&c->parts[0] == p)
         return dpi_fail(err, DPI_STATUS_ARG, "mechanisms: found texts alone, needed before it is "
@@ -26,19 +26,19 @@ static dpi_status settle(const dpi_claimed *c, dpi_claim_part *p, dpi_error *err
     return dpi_check_range("runs", p->n_runs, 1, INT32_MAX, err);
 }
 
-static dpi_status cost(const dpi_claimed *c, const dpi_claim_part *p, dpi_cost *all,
+static dpi_status cost(const dpi_claim *c, const dpi_claim_part *p, dpi_cost *all,
                        dpi_error *err) {
     (void)c, (void)p, (void)all, (void)err;
     return DPI_STATUS_OK;
 }
 
-static void facts(const dpi_claimed *c, const dpi_claim_part *p, dpi_facts *f) {
+static void facts(const dpi_claim *c, const dpi_claim_part *p, dpi_facts *f) {
     (void)c;
     dpi_facts_text(f, NULL, "texts", "%.0f, by post-processing: no further cost",
                    (double)p->n_runs);
 }
 
-static void done(const dpi_claimed *c, const dpi_claim_part *p, dpi_text *t) {
+static void done(const dpi_claim *c, const dpi_claim_part *p, dpi_text *t) {
     (void)c;
     dpi_text_add(t, "Then it wrote %.0f texts of at most %.0f tokens (words, or parts of words) "
                     "each, and read no record for them.", (double)p->n_runs, p->values[0]);

@@ -58,7 +58,7 @@ double dpi_gradients_sampling(double n_expected, int64_t n_units) {
     return fmin(fmax(share, 1), one) / one;
 }
 
-static dpi_status check(const dpi_claimed *c, const dpi_claim_part *p, dpi_error *err) {
+static dpi_status check(const dpi_claim *c, const dpi_claim_part *p, dpi_error *err) {
     const double *v = p->values, units = (double)c->n_units;
     const bool whole = v[DPI_GRADIENTS_TRAINED] == DPI_TRAINED_WEIGHTS;
     DPI_TRY(dpi_check_range("steps", p->n_runs, 1, DPI_GAUSSIAN_STEPS_MAX, err));
@@ -83,7 +83,7 @@ static dpi_status check(const dpi_claimed *c, const dpi_claim_part *p, dpi_error
     return DPI_STATUS_OK;
 }
 
-static dpi_status settle(const dpi_claimed *c, dpi_claim_part *p, dpi_error *err) {
+static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     dpi_gaussian g;
     DPI_TRY(check(c, p, err));
     p->epsilon = INFINITY;
@@ -97,12 +97,12 @@ static dpi_status settle(const dpi_claimed *c, dpi_claim_part *p, dpi_error *err
     return dpi_gaussian_epsilon(&g, c->delta, &p->epsilon, err);
 }
 
-static const char *warning(const dpi_claimed *c, const dpi_claim_part *p) {
+static const char *warning(const dpi_claim *c, const dpi_claim_part *p) {
     (void)c;
     return p->values[DPI_GRADIENTS_SIGMA] > 0 ? NULL : "no noise was added";
 }
 
-static void facts(const dpi_claimed *c, const dpi_claim_part *p, dpi_facts *f) {
+static void facts(const dpi_claim *c, const dpi_claim_part *p, dpi_facts *f) {
     const double *v = p->values;
     (void)c;
     if (v[DPI_GRADIENTS_TRAINED] == DPI_TRAINED_WEIGHTS)
@@ -113,7 +113,7 @@ static void facts(const dpi_claimed *c, const dpi_claim_part *p, dpi_facts *f) {
                        v[DPI_GRADIENTS_TRAINED] == DPI_TRAINED_MERGED ? ", in the weights" : "");
 }
 
-static void done(const dpi_claimed *c, const dpi_claim_part *p, dpi_text *t) {
+static void done(const dpi_claim *c, const dpi_claim_part *p, dpi_text *t) {
     const char *one = c->max_per_unit > 0 ? "person" : "record";
     dpi_text_add(t,
                  "A language model (%s) learnt from about %" PRId64 " %ss in %.0f steps. In each "

@@ -13,7 +13,7 @@ static const dpi_parameter scale = {
 static const dpi_parameter *const parameters[] = {&scale, NULL};
 
 /* A unit moves one count by 1, or none. */
-static dpi_status settle(const dpi_claimed *c, dpi_claim_part *p, dpi_error *err) {
+static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     (void)c;
     DPI_TRY(dpi_check_range("runs", p->n_runs, 1, 1, err));
     p->epsilon = nextafter(1 / p->values[0], INFINITY);
@@ -22,13 +22,13 @@ static dpi_status settle(const dpi_claimed *c, dpi_claim_part *p, dpi_error *err
     return DPI_STATUS_OK;
 }
 
-static void facts(const dpi_claimed *c, const dpi_claim_part *p, dpi_facts *f) {
+static void facts(const dpi_claim *c, const dpi_claim_part *p, dpi_facts *f) {
     (void)c;
     dpi_facts_text(f, NULL, "numbers of units", "of each label, with Laplace noise of scale %.0f: "
                                                 "epsilon %.4g of it", p->values[0], p->epsilon);
 }
 
-static void done(const dpi_claimed *c, const dpi_claim_part *p, dpi_text *t) {
+static void done(const dpi_claim *c, const dpi_claim_part *p, dpi_text *t) {
     (void)p;
     dpi_text_add(t, "How many %s have each label is given away too, with random noise on each "
                     "number.", c->max_per_unit > 0 ? "persons" : "records");

@@ -14,7 +14,7 @@ static const dpi_parameter variance = {
 static const dpi_parameter *const parameters[] = {&variance, NULL};
 
 /* A unit moves one count by 1. */
-static dpi_status settle(const dpi_claimed *c, dpi_claim_part *p, dpi_error *err) {
+static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     const int64_t s = (int64_t)p->values[0];
     DPI_TRY(dpi_check_range("runs", p->n_runs, 1, 1, err));
     if (s > DPI_NOISE_VARIANCE_FINE && s % 256 != 0)
@@ -27,13 +27,13 @@ static dpi_status settle(const dpi_claimed *c, dpi_claim_part *p, dpi_error *err
     return dpi_zcdp_epsilon(p->rho, c->delta, &p->epsilon, err);
 }
 
-static void facts(const dpi_claimed *c, const dpi_claim_part *p, dpi_facts *f) {
+static void facts(const dpi_claim *c, const dpi_claim_part *p, dpi_facts *f) {
     (void)c;
     dpi_facts_add(f, "rho_histogram", "rho, of histogram", DPI_FACT_BOUND,
                   DPI_FACT_STATEMENT | DPI_FACT_REALISED)->real = p->rho;
 }
 
-static void done(const dpi_claimed *c, const dpi_claim_part *p, dpi_text *t) {
+static void done(const dpi_claim *c, const dpi_claim_part *p, dpi_text *t) {
     (void)p;
     dpi_text_add(t, "How many texts each label has follows from how many %s have it, with random "
                     "noise on each number.", c->max_per_unit > 0 ? "persons" : "records");

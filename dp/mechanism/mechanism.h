@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "dpinfer/claimed.h"
+#include "dpinfer/claim.h"
 
 /* The list of facts that a statement is made of. */
 typedef struct dpi_facts {
@@ -44,20 +44,20 @@ typedef struct dpi_mechanism_ops {
     const char *output;     /* what is released: "all tokens of all texts" */
     const char *const *assumptions; /* ended by NULL: what its cost rests on, in sentences. NULL:
                                        `assume` says it */
-    void (*assume)(const dpi_claimed *claim, const dpi_claim_part *part,
+    void (*assume)(const dpi_claim *claim, const dpi_claim_part *part,
                    const char *list[DPI_ASSUMPTIONS_MAX + 1]);
     /* What was done, in plain words: whole sentences for somebody who knows no epsilon. */
-    void (*done)(const dpi_claimed *claim, const dpi_claim_part *part, struct dpi_text *text);
+    void (*done)(const dpi_claim *claim, const dpi_claim_part *part, struct dpi_text *text);
     /* What is more than ranges; fills rho, epsilon, is_pure, cost and results of the part, whose
      * values are in their ranges. Errors: ARG, UNSUPPORTED, BUDGET, MEMORY. */
-    dpi_status (*settle)(const dpi_claimed *claim, dpi_claim_part *part, dpi_error *err);
+    dpi_status (*settle)(const dpi_claim *claim, dpi_claim_part *part, dpi_error *err);
     /* Adds what the part costs a ledger, where that is more than its cost list: NULL: it is not. */
-    dpi_status (*cost)(const dpi_claimed *claim, const dpi_claim_part *part, dpi_cost *cost,
+    dpi_status (*cost)(const dpi_claim *claim, const dpi_claim_part *part, dpi_cost *cost,
                        dpi_error *err);
     /* Why there is no guarantee, static; NULL: there is one. May be NULL: there always is. */
-    const char *(*warning)(const dpi_claimed *claim, const dpi_claim_part *part);
+    const char *(*warning)(const dpi_claim *claim, const dpi_claim_part *part);
     /* Its lines of the statement, beside those of its parameters with a label. */
-    void (*facts)(const dpi_claimed *claim, const dpi_claim_part *part, dpi_facts *facts);
+    void (*facts)(const dpi_claim *claim, const dpi_claim_part *part, dpi_facts *facts);
 } dpi_mechanism_ops;
 
 /* NULL if there is no such mechanism. */

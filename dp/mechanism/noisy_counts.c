@@ -16,7 +16,7 @@ static const dpi_parameter *const parameters[] = {
     [DPI_COUNTS_EPSILON] = &dpi_common[DPI_COMMON_EPSILON], NULL};
 
 /* A record adds 1 to one cell of each group at most; each group has an equal part of the budget. */
-static dpi_status settle(const dpi_claimed *c, dpi_claim_part *p, dpi_error *err) {
+static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     const double epsilon = p->values[DPI_COUNTS_EPSILON];
     const int32_t n = (int32_t)p->n_runs;
     double rho;
@@ -33,14 +33,14 @@ static dpi_status settle(const dpi_claimed *c, dpi_claim_part *p, dpi_error *err
     return dpi_zcdp_epsilon(p->rho, c->delta, &p->epsilon, err);
 }
 
-static void facts(const dpi_claimed *c, const dpi_claim_part *p, dpi_facts *f) {
+static void facts(const dpi_claim *c, const dpi_claim_part *p, dpi_facts *f) {
     (void)c;
     dpi_facts_add(f, "variance", NULL, DPI_FACT_INT, DPI_FACT_REALISED)->integer =
         (int64_t)p->results[DPI_COUNTS_VARIANCE];
     dpi_facts_real(f, NULL, "sigma, noise", sqrt(p->results[DPI_COUNTS_VARIANCE] / 256));
 }
 
-static void done(const dpi_claimed *c, const dpi_claim_part *p, dpi_text *t) {
+static void done(const dpi_claim *c, const dpi_claim_part *p, dpi_text *t) {
     (void)c;
     dpi_text_add(t, "Records were counted in %.0f ways, and random noise was added to each number. "
                     "Only these numbers are given away.", (double)p->n_runs);

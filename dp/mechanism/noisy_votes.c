@@ -60,7 +60,7 @@ static const dpi_parameter *const parameters[] = {
     [DPI_VOTES_REMOTE] = &remote,
     NULL};
 
-static dpi_status check(const dpi_claimed *c, const dpi_claim_part *p, dpi_error *err) {
+static dpi_status check(const dpi_claim *c, const dpi_claim_part *p, dpi_error *err) {
     const double *v = p->values;
     const bool rank = v[DPI_VOTES_SELECTION] == DPI_AUGPE_RANK;
     DPI_TRY(dpi_check_range("n_rounds", p->n_runs, 1, DPI_VOTES_ROUNDS_MAX, err));
@@ -83,7 +83,7 @@ static dpi_status check(const dpi_claimed *c, const dpi_claim_part *p, dpi_error
     return dpi_check_range("max_per_unit", c->max_per_unit, 0, DPI_VOTE_RECORDS_MAX, err);
 }
 
-static dpi_status settle(const dpi_claimed *c, dpi_claim_part *p, dpi_error *err) {
+static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     double rho = p->values[DPI_VOTES_RHO];
     const int32_t n = (int32_t)p->n_runs;
     int64_t variance;
@@ -108,7 +108,7 @@ static dpi_status settle(const dpi_claimed *c, dpi_claim_part *p, dpi_error *err
     return dpi_zcdp_epsilon(p->rho, c->delta, &p->epsilon, err);
 }
 
-static void facts(const dpi_claimed *c, const dpi_claim_part *p, dpi_facts *f) {
+static void facts(const dpi_claim *c, const dpi_claim_part *p, dpi_facts *f) {
     const double *v = p->values, variance = p->results[DPI_VOTES_VARIANCE];
     const int n = (int)v[DPI_VOTES_TEXTS];
     (void)c;
@@ -127,7 +127,7 @@ static void facts(const dpi_claimed *c, const dpi_claim_part *p, dpi_facts *f) {
                    v[DPI_VOTES_REMOTE] > 0 ? "; a model elsewhere writes" : "");
 }
 
-static void done(const dpi_claimed *c, const dpi_claim_part *p, dpi_text *t) {
+static void done(const dpi_claim *c, const dpi_claim_part *p, dpi_text *t) {
     const char *one = c->max_per_unit > 0 ? "person" : "record";
     dpi_text_add(t,
                  "A language model (%s) wrote candidates from public prompts, %.0f times. Each "

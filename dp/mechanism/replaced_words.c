@@ -110,7 +110,7 @@ static dpi_status check(const dpi_claim_part *p, dpi_error *err) {
 }
 
 /* Of a document: its longest one has n_runs words, each of which is drawn by itself. */
-static dpi_status settle(const dpi_claimed *c, dpi_claim_part *p, dpi_error *err) {
+static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     (void)c;
     DPI_TRY(check(p, err));
     p->epsilon = p->values[DPI_OF_WORDS_CERTIFIED] * (double)p->n_runs;
@@ -118,14 +118,14 @@ static dpi_status settle(const dpi_claimed *c, dpi_claim_part *p, dpi_error *err
     return DPI_STATUS_OK;
 }
 
-static const char *warning(const dpi_claimed *c, const dpi_claim_part *p) {
+static const char *warning(const dpi_claim *c, const dpi_claim_part *p) {
     (void)c;
     return isinf(p->values[DPI_OF_WORDS_CERTIFIED])
                ? "two words have no bound: one of them can become what the other cannot"
                : NULL;
 }
 
-static void facts(const dpi_claimed *c, const dpi_claim_part *p, dpi_facts *f) {
+static void facts(const dpi_claim *c, const dpi_claim_part *p, dpi_facts *f) {
     const double *v = p->values;
     const int kind = (int)v[DPI_OF_WORDS_KIND];
     (void)c;
@@ -147,7 +147,7 @@ static void facts(const dpi_claimed *c, const dpi_claim_part *p, dpi_facts *f) {
                    v[DPI_OF_WORDS_DOCUMENTS], v[DPI_OF_WORDS_ALL], (double)p->n_runs);
 }
 
-static void done(const dpi_claimed *c, const dpi_claim_part *p, dpi_text *t) {
+static void done(const dpi_claim *c, const dpi_claim_part *p, dpi_text *t) {
     (void)c;
     dpi_text_add(t,
                  "The words of %.0f documents were replaced by words like them, drawn at random, "

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "dp/methods/sampling.h"
 
 static const dpi_method_info *info_of(const dpi_claim_part *part) {
     return &dpi_mechanism_ops_get(part->mechanism)->sampler->info;
@@ -17,7 +18,7 @@ void dpi_sampler_to_part(const dpi_sampler_options *o, dpi_claim_part *part) {
         part->values[i] = dpi_parameter_value(p, o);
 }
 
-const dpi_claim_part *dpi_claimed_sampler(const dpi_claimed *c, dpi_sampler_options *o) {
+const dpi_claim_part *dpi_claim_sampler(const dpi_claim *c, dpi_sampler_options *o) {
     const dpi_parameter *p;
     for (int32_t k = 0; k < c->n_parts; k++) {
         const dpi_claim_part *part = &c->parts[k];
@@ -39,61 +40,12 @@ const dpi_claim_part *dpi_claimed_sampler(const dpi_claimed *c, dpi_sampler_opti
     return NULL;
 }
 
-int32_t dpi_claimed_is_assigned(const dpi_claimed *c) {
+int32_t dpi_claim_is_assigned(const dpi_claim *c) {
     dpi_sampler_options o;
-    return dpi_claimed_sampler(c, &o) && dpi_method_is_assigned(&o);
+    return dpi_claim_sampler(c, &o) && dpi_method_is_assigned(&o);
 }
 
-/* ---- Checks ---------------------------------------------------------------------------------- */
-
-/* A secret number of units cannot be looked at; the one that is expected is public. */
-static dpi_status check_delta(const dpi_claimed *c, const dpi_claim_part *part,
-                              const dpi_sampler_options *o, dpi_error *err) {
-    const double n = (double)o->denominator * (double)part->n_runs /
-                     (o->subsample > 0 ? o->subsample : 1);
-    if (!(c->delta > 0))
-        return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed 0 < x < 1", c->delta);
-    if (!dpi_method_is_assigned(o) || c->delta * n < 1)
-        return DPI_STATUS_OK;
-    return dpi_fail(err, DPI_STATUS_ARG,
-                    "delta: found %g with %" PRId64 " texts of %d records, allowed less than 1 / "
-                    "number of records = %g", c->delta, part->n_runs, o->denominator, 1 / n);
-}
-
-/* What is proven of labels and of their histogram. */
-static dpi_status check_labels(const dpi_claimed *c, const dpi_sampler_options *o,
-                               dpi_error *err) {
-    const int32_t wanted = dpi_method_is_assigned(o) ? DPI_LABELS_PRIVATE : DPI_LABELS_PUBLIC;
-    const dpi_method_info *m = dpi_method_get(o->method);
-    if (c->labels && c->labels != wanted)
-        return dpi_fail(err, DPI_STATUS_ARG, "labels: found %s, allowed %s with batches by %s",
-                        dpi_labels_name(c->labels), dpi_labels_name(wanted),
-                        wanted == DPI_LABELS_PUBLIC ? "position" : "hash or draw");
-    DPI_TRY(dpi_check_range("cluster_texts", c->cluster_texts, 0,
-                            c->labels == DPI_LABELS_PRIVATE && o->subsample == 0 ? INT32_MAX : 0,
-                            err));
-    if (dpi_claimed_part(c, "histogram") &&
-        (o->subsample > 0 || o->accountant == DPI_ACCOUNTANT_BR || !m->has_guarantee))
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "histogram_rho: allowed with private labels, a method with a guarantee and "
-                        "the accountants zcdp and filter, without subsample");
-    return DPI_STATUS_OK;
-}
-
-/* By position the number of units is public, and so is how many batches they fill. Each label may
- * have one that is not full. */
-static dpi_status check_texts(const dpi_claimed *c, const dpi_claim_part *part,
-                              const dpi_sampler_options *o, dpi_error *err) {
-    const int64_t n_slots = o->denominator, n_parts = c->n_labels > 0 ? c->n_labels : 1;
-    if (dpi_method_is_assigned(o))
-        return dpi_check_range("n_units", c->n_units, 0, 0, err);
-    const int64_t most = (c->n_units + n_parts * (n_slots - 1)) / n_slots;
-    if (part->n_runs <= most)
-        return DPI_STATUS_OK;
-    return dpi_fail(err, DPI_STATUS_ARG,
-                    "runs is %" PRId64 ", must be at most %" PRId64 ": %" PRId64
-                    " records in batches of %d", part->n_runs, most, c->n_units, o->denominator);
-}
+/* ---- What it costs --------------------------------------------------------------------------- */
 
 void dpi_sampler_part_bound(const dpi_sampler_options *o, dpi_claim_part *part) {
     const bool holds = info_of(part)->has_guarantee;
@@ -102,12 +54,12 @@ void dpi_sampler_part_bound(const dpi_sampler_options *o, dpi_claim_part *part) 
     part->epsilon = holds ? part->plan.epsilon : (double)INFINITY;
 }
 
-dpi_status dpi_sampler_part_settle(const dpi_claimed *c, dpi_claim_part *part, dpi_error *err) {
+dpi_status dpi_sampler_part_settle(const dpi_claim *c, dpi_claim_part *part, dpi_error *err) {
     const dpi_method_info *m = info_of(part);
     dpi_sampler_options o;
     part->epsilon = INFINITY;
     DPI_TRY(dpi_check_range("runs", part->n_runs, 1, INT32_MAX, err));
-    if (!dpi_claimed_sampler(c, &o))
+    if (!dpi_claim_sampler(c, &o))
         return dpi_fail(err, DPI_STATUS_ARG, "mechanisms: %s has values that are out of range",
                         m->name);
     DPI_TRY(dpi_check_range("no_records", c->no_records, 0, m->max_ref == 0, err));
@@ -117,19 +69,22 @@ dpi_status dpi_sampler_part_settle(const dpi_claimed *c, dpi_claim_part *part, d
     DPI_TRY(dpi_sampler_plan_make(&o, &part->plan, err));
     if (m->max_ref == 0)
         return DPI_STATUS_OK;
-    DPI_TRY(dpi_check_range("B", o.denominator, 1, DPI_REF_MAX, err));
-    DPI_TRY(check_delta(c, part, &o, err));
-    DPI_TRY(check_labels(c, &o, err));
-    DPI_TRY(check_texts(c, part, &o, err));
+    const dpi_sampling sampling = {.texts_key = "runs", .n_texts = part->n_runs,
+                                   .n_units = c->n_units, .labels = c->labels,
+                                   .n_labels = c->n_labels, .cluster_texts = c->cluster_texts,
+                                   .has_histogram = dpi_claim_find(c, "histogram") != NULL};
+    DPI_TRY(dpi_sampling_check(&o, &sampling, err));
+    if (dpi_method_is_assigned(&o))
+        DPI_TRY(dpi_check_range("n_units", c->n_units, 0, 0, err));
     dpi_sampler_part_bound(&o, part);
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_sampler_part_cost(const dpi_claimed *c, const dpi_claim_part *part, dpi_cost *cost,
+dpi_status dpi_sampler_part_cost(const dpi_claim *c, const dpi_claim_part *part, dpi_cost *cost,
                                  dpi_error *err) {
     dpi_sampler_options o;
     dpi_cost own;
-    if (!dpi_claimed_sampler(c, &o))
+    if (!dpi_claim_sampler(c, &o))
         return dpi_fail(err, DPI_STATUS_ARG, "the claim is not settled");
     DPI_TRY(dpi_method_cost(&o, &part->plan, &own, err));
     cost->subsample = own.subsample;
@@ -139,14 +94,14 @@ dpi_status dpi_sampler_part_cost(const dpi_claimed *c, const dpi_claim_part *par
     return DPI_STATUS_OK;
 }
 
-const char *dpi_sampler_part_warning(const dpi_claimed *c, const dpi_claim_part *part) {
+const char *dpi_sampler_part_warning(const dpi_claim *c, const dpi_claim_part *part) {
     (void)c;
     return info_of(part)->has_guarantee ? NULL : info_of(part)->warning;
 }
 
 /* ---- The statement --------------------------------------------------------------------------- */
 
-const char *dpi_claimed_composition(const dpi_claimed *c) {
+const char *dpi_claim_composition(const dpi_claim *c) {
     enum { BY_PLACE, BY_HASH, BY_DRAW, N_WAYS };
     static const char *const RECORDS[N_WAYS] = {
         "parallel over disjoint batches, each record in one; runs add up",
@@ -159,13 +114,13 @@ const char *dpi_claimed_composition(const dpi_claimed *c) {
         "each unit in one secret random batch with probability q, else in none; runs add up",
     };
     dpi_sampler_options o;
-    if (!dpi_claimed_sampler(c, &o))
+    if (!dpi_claim_sampler(c, &o))
         return "one after the other, each with all units; runs add up";
     const int way = o.subsample > 0 ? BY_DRAW : dpi_method_is_assigned(&o) ? BY_HASH : BY_PLACE;
     return c->max_per_unit > 0 ? UNITS[way] : RECORDS[way];
 }
 
-static void add_labels(dpi_facts *l, const dpi_claimed *c) {
+static void add_labels(dpi_facts *l, const dpi_claim *c) {
     if (c->labels) {
         dpi_facts_int(l, "n_labels", "labels", c->n_labels);
         dpi_facts_text(
@@ -190,7 +145,7 @@ static void add_top_k(dpi_facts *l, const dpi_sampler_options *o) {
         dpi_facts_int(l, p->key, p->label, o->top_k);
 }
 
-static void add_numbers(dpi_facts *l, const dpi_claimed *c, const dpi_sampler_options *o,
+static void add_numbers(dpi_facts *l, const dpi_claim *c, const dpi_sampler_options *o,
                         const dpi_sampler_plan *p) {
     if (p->rho_budget > 0)
         dpi_facts_real(l, "rho_budget", c->n_parts > 1 ? "rho, for texts" : "rho, budget",
@@ -213,7 +168,7 @@ static void add_numbers(dpi_facts *l, const dpi_claimed *c, const dpi_sampler_op
 }
 
 /* What the method has more than the others. */
-static void add_method(dpi_facts *l, const dpi_claimed *c, const dpi_sampler_options *o,
+static void add_method(dpi_facts *l, const dpi_claim *c, const dpi_sampler_options *o,
                        const dpi_sampler_plan *p) {
     dpi_fact facts[DPI_FACTS_MAX];
     const int32_t n = dpi_method_facts(o, p, facts);
@@ -243,18 +198,18 @@ static void add_realised(dpi_facts *l, const dpi_sampler_plan *p) {
     dpi_facts_add(l, "rho_allowed", NULL, DPI_FACT_REAL, where)->real = p->rho_budget;
 }
 
-void dpi_sampler_part_facts(const dpi_claimed *c, const dpi_claim_part *part, dpi_facts *l) {
+void dpi_sampler_part_facts(const dpi_claim *c, const dpi_claim_part *part, dpi_facts *l) {
     const dpi_method_info *m = info_of(part);
     const dpi_sampler_plan *p = &part->plan;
     dpi_sampler_options o;
-    if (!dpi_claimed_sampler(c, &o))
+    if (!dpi_claim_sampler(c, &o))
         return;
     if (m->has_guarantee) {
         dpi_facts_text(l, "accounting", "accounting", "%s", dpi_accountant_text(o.accountant));
         if (o.subsample > 0)
             dpi_facts_real(l, "subsample", "q, of joining", o.subsample);
         add_labels(l, c);
-        dpi_facts_text(l, "composition", "composition", "%s", dpi_claimed_composition(c));
+        dpi_facts_text(l, "composition", "composition", "%s", dpi_claim_composition(c));
         add_numbers(l, c, &o, p);
         add_realised(l, p);
     } else {
@@ -304,11 +259,11 @@ static const char *sampling_assumption(const dpi_sampler_options *o) {
                  "record depends on its position only. Fulfilled by the program.";
 }
 
-void dpi_sampler_part_assume(const dpi_claimed *c, const dpi_claim_part *part,
+void dpi_sampler_part_assume(const dpi_claim *c, const dpi_claim_part *part,
                              const char *list[DPI_ASSUMPTIONS_MAX + 1]) {
     dpi_sampler_options o;
     int n = 0;
-    if (info_of(part)->has_guarantee && dpi_claimed_sampler(c, &o)) {
+    if (info_of(part)->has_guarantee && dpi_claim_sampler(c, &o)) {
         list[n++] = SOURCES[o.accountant];
         list[n++] = sampling_assumption(&o);
         list[n++] = "The logits of a record are a function of that record, the tokens drawn so far "
@@ -322,10 +277,10 @@ void dpi_sampler_part_assume(const dpi_claimed *c, const dpi_claim_part *part,
     list[n] = NULL;
 }
 
-void dpi_sampler_part_done(const dpi_claimed *c, const dpi_claim_part *part, dpi_text *t) {
+void dpi_sampler_part_done(const dpi_claim *c, const dpi_claim_part *part, dpi_text *t) {
     const bool units = c->max_per_unit > 0;
     dpi_sampler_options o;
-    if (!dpi_claimed_sampler(c, &o))
+    if (!dpi_claim_sampler(c, &o))
         return;
     dpi_text_add(t,
                  "A language model (%s) wrote %" PRId64 " text%s of at most %d tokens (words, or "

@@ -16,16 +16,16 @@
         .assume = dpi_sampler_part_assume, .done = dpi_sampler_part_done,                          \
         .output = "all tokens of all texts, in their order, and where each text ends"              \
     }
-dpi_status dpi_sampler_part_settle(const dpi_claimed *claim, dpi_claim_part *part, dpi_error *err);
-dpi_status dpi_sampler_part_cost(const dpi_claimed *claim, const dpi_claim_part *part,
+dpi_status dpi_sampler_part_settle(const dpi_claim *claim, dpi_claim_part *part, dpi_error *err);
+dpi_status dpi_sampler_part_cost(const dpi_claim *claim, const dpi_claim_part *part,
                                  dpi_cost *cost, dpi_error *err);
-const char *dpi_sampler_part_warning(const dpi_claimed *claim, const dpi_claim_part *part);
-void dpi_sampler_part_facts(const dpi_claimed *claim, const dpi_claim_part *part,
+const char *dpi_sampler_part_warning(const dpi_claim *claim, const dpi_claim_part *part);
+void dpi_sampler_part_facts(const dpi_claim *claim, const dpi_claim_part *part,
                             dpi_facts *facts);
 
-void dpi_sampler_part_assume(const dpi_claimed *claim, const dpi_claim_part *part,
+void dpi_sampler_part_assume(const dpi_claim *claim, const dpi_claim_part *part,
                              const char *list[DPI_ASSUMPTIONS_MAX + 1]);
-void dpi_sampler_part_done(const dpi_claimed *claim, const dpi_claim_part *part, dpi_text *text);
+void dpi_sampler_part_done(const dpi_claim *claim, const dpi_claim_part *part, dpi_text *text);
 
 /* rho and epsilon of a part from its plan: rho 0 where no bound in zCDP is proven, epsilon infinite
  * without a guarantee. */

@@ -131,7 +131,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_augpe_open(const dpi_augpe_options *option
 /* Wipes what it holds of the records. NULL is allowed. */
 DPI_API void dpi_augpe_free(dpi_augpe *augpe);
 /* What it guarantees: a claim of votes; the object's own. */
-DPI_API const dpi_claimed *dpi_augpe_claim_of(const dpi_augpe *augpe);
+DPI_API const dpi_claim *dpi_augpe_claim_of(const dpi_augpe *augpe);
 
 /* A piece of work, and what came of it. The charge comes first, all records are read in one piece
  * after the first candidates are there. Errors: BUDGET and those of dpi_ledger_reserve; IO (a

@@ -1,134 +1,149 @@
-/* claim.h - what a guarantee rests on, as the settled numbers of a run; its statement: claimed.h.
+/* claim.h - what was done with records, and what that guarantees, as one record of all kinds of
+ * work: a run, an evolution, a training, words that are replaced.
  *
- * A claim holds public facts alone: nothing in it depends on what is in a record. Plan, statement,
- * report and verification take a claim and nothing else. A release makes its claim before it reads
- * a record (release.h), a report gives back the claim that it was made of (report.h). */
+ * A claim holds public facts alone: nothing in it depends on what is in a record. It has four
+ * parts: whom the guarantee protects; the mechanisms that were used; what follows from both; what
+ * binds it to the world. Its maker fills in the first two and the last, dpi_claim_settle the
+ * rest. Statement, report, verification and a ledger's charge take a claim and nothing else. It is
+ * written as JSON in one way, and read back strictly (dpi_claim_read). */
 #ifndef DPINFER_CLAIM_H
 #define DPINFER_CLAIM_H
 
 #include "dpinfer/account.h"
-#include "dpinfer/registry.h"
+#include "dpinfer/run.h"
+#include "dpinfer/mechanism.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* What one record is. */
-typedef enum dpi_record_kind {
-    DPI_RECORD_OTHER = 0, /* from memory, or not known */
-    DPI_RECORD_FILE = 1,  /* a .txt file of a folder */
-    DPI_RECORD_LINE = 2,  /* a line of a .jsonl file */
-    DPI_RECORD_ROW = 3    /* a row of a .csv file */
-} dpi_record_kind;
+enum {
+    DPI_CLAIM_PARTS_MAX = 4,
+    DPI_MECHANISM_VALUES_MAX = 32,
+    DPI_MECHANISM_RESULTS_MAX = 16,
+    DPI_MECHANISM_TEXT_MAX = 79
+};
 
-/* "one .txt file"; NULL for a kind that is not in the list. Static. */
-DPI_API const char *dpi_record_kind_text(int32_t kind);
-
-/* Where the random bits of the mechanism come from. */
-typedef enum dpi_randomness {
-    DPI_RANDOMNESS_SYSTEM = 0, /* getrandom(2), fresh for every token */
-    DPI_RANDOMNESS_SEED = 1    /* anything else: whoever knows it can undo the mechanism */
-} dpi_randomness;
-
-/* What is known of labels (records.h). */
-typedef enum dpi_labels {
-    DPI_LABELS_NONE = 0,
-    DPI_LABELS_PUBLIC = 1, /* which unit has which is public: batches by position within a label */
-    DPI_LABELS_PRIVATE = 2 /* a unit is assigned to one of its label's batches; which labels there
-                              are and their numbers of texts follow from no record, but by a
-                              histogram */
-} dpi_labels;
-
-/* "public", "private"; NULL for another value. Static. */
-DPI_API const char *dpi_labels_name(int32_t labels);
-
-/* What a ledger counts of a run, at its dataset's order; amounts as in ledger.h. */
-typedef struct dpi_claim_ledger {
-    char dataset[64]; /* "": the run is in no ledger */
-    double epsilon, delta;
-    int32_t scope, order; /* scope: a dpi_scope */
-    int64_t budget, charge;
-    int64_t before; /* charged before the run; with scope UNIT what one unit was charged at most */
-} dpi_claim_ledger;
-
-/* Of theta and the quota of a pace, that which the operator gave. */
-typedef enum dpi_pace_given {
-    DPI_PACE_GIVEN_NONE = 0,
-    DPI_PACE_GIVEN_THETA = 1,
-    DPI_PACE_GIVEN_TOKENS = 2
-} dpi_pace_given;
-
-/* "pace_theta", "pace_tokens"; NULL for another value. Static. */
-DPI_API const char *dpi_pace_given_name(int32_t given);
+/* A mechanism that was used. */
+typedef struct dpi_claim_part {
+    int32_t mechanism; /* its id (mechanism.h) */
+    int32_t reserved;
+    int64_t n_runs;    /* how often, 1..2^53 */
+    double values[DPI_MECHANISM_VALUES_MAX]; /* of its parameters, in their order; a flag: 0 or 1; a
+                                                choice: its index */
+    char text[DPI_MECHANISM_TEXT_MAX + 1];   /* of its parameter of type TEXT; "": none */
+    /* What follows, by dpi_claim_settle. */
+    double rho;     /* of all runs, in zCDP; 0: no bound in zCDP is known */
+    double epsilon; /* of all runs at the claim's delta, INFINITY: none */
+    int32_t is_pure; /* 1: epsilon holds with delta 0 */
+    int32_t n_cost;
+    dpi_cost_part cost[2]; /* [n_cost] of all runs, as a ledger counts it */
+    union {                    /* the mechanism's own */
+        double results[DPI_MECHANISM_RESULTS_MAX];
+        dpi_sampler_plan plan; /* of a token sampler (method.h) */
+    };
+} dpi_claim_part;
 
 typedef struct dpi_claim {
     size_t struct_size;
-    /* Method, its parameters, budget, adjacency, accountant, B (as denominator), T (as n_tokens), k
-     * and tau. random is NULL: see randomness; n_ref is B. */
-    dpi_sampler_options method;
-    dpi_sampler_plan plan; /* what the budget comes to; 0 for PLAIN */
-    int32_t n_texts;
-    int32_t record_kind;      /* a dpi_record_kind: what the guarantee protects one of */
-    int64_t n_records;        /* units, if method.max_per_unit; 0: there are none, or their number
-                                 is secret */
-    int32_t record_in_prompt; /* 0: only PLAIN, from the public prompt alone */
-    int32_t randomness;       /* a dpi_randomness */
-    int32_t pace_texts;       /* the pace was found from so many public texts; 0: it was given */
-    int32_t pace_given;       /* a dpi_pace_given: what was not found from them, with pace_texts */
-    int32_t random_weights;   /* 1: the model says that its weights are random (timing only) */
-    int32_t labels;          /* a dpi_labels */
-    int32_t n_labels;        /* 0: there are none */
-    int32_t cluster_texts;   /* labels are groups of similar records, and their centroids are found
-                                from so many public texts; 0: they are not */
-    int32_t histogram;       /* of units per label: variance of its discrete Gaussian noise in units
-                                of 1/256; 0: there is none. What it costs is not in `plan` */
-    char grammar[20];         /* dpi_grammar_digest of that which texts are held to, in hexadecimal;
-                                 "": there is none */
-    char model_name[64];      /* a string without characters that steer a terminal or a line */
-    dpi_claim_ledger ledger; /* filled in when the run is charged */
+    /* Whom it protects. */
+    int32_t adjacency;    /* a dpi_adjacency */
+    int32_t record_kind;  /* a dpi_record_kind */
+    int32_t max_per_unit; /* records of a unit that are used; 0: each record is a unit of its own */
+    int32_t labels, n_labels; /* a dpi_labels; 0: there are none */
+    int32_t cluster_texts; /* labels are groups of similar records, and their centroids are found
+                              from so many public texts; 0: they are not */
+    int32_t no_records;    /* 1: no record was read: texts of a public prompt alone */
+    int32_t reserved;
+    int64_t n_units;      /* 0: there are none, or their number is secret */
+    double delta;         /* 0: pure */
+    /* What was done, one after the other with the same units. */
+    int32_t n_parts;
+    int32_t randomness;   /* a dpi_randomness: of all mechanisms */
+    dpi_claim_part parts[DPI_CLAIM_PARTS_MAX];
+    /* What follows, by dpi_claim_settle: upper bounds. */
+    double rho;           /* 0: no bound in zCDP is known */
+    double epsilon;       /* at delta; INFINITY: none */
+    /* What binds it. */
+    int32_t pace_texts;      /* the pace was found from so many public texts; 0: it was given */
+    int32_t pace_given;      /* a dpi_pace_given: what was not found from them, with pace_texts */
+    char model_name[64];     /* without characters that steer a terminal or a line; "": none */
+    char grammar[20];        /* dpi_grammar_digest in hexadecimal; "": none */
+    dpi_claim_ledger ledger; /* filled in when it is charged */
 } dpi_claim;
 
 DPI_API void dpi_claim_init(dpi_claim *claim);
 
-/* Makes the plan of a claim of which the rest is filled in, and checks that a run can have made
- * this claim: ranges, delta against the number of records (secret: against the B * n_texts that are
- * expected, by q with subsample), texts against records.
- * Errors: ARG, UNSUPPORTED, BUDGET, MEMORY. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_claim_settle(dpi_claim *claim, dpi_error *err);
-/* Only the checks, for a plan that is already there. Errors: ARG. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_claim_check(const dpi_claim *claim, dpi_error *err);
+/* A part of a mechanism with each parameter at its default, n_runs 1; the claim's. NULL: there is
+ * no room, or no such mechanism. */
+DPI_API dpi_claim_part *dpi_claim_add(dpi_claim *claim, const char *mechanism);
+/* The first part of a mechanism; NULL: there is none. */
+DPI_API const dpi_claim_part *dpi_claim_find(const dpi_claim *claim, const char *mechanism);
+/* A value by the parameter's key. ARG: there is no such parameter, or it is not in its range, which
+ * the message has. dpi_claim_value: NaN without such a parameter. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_set(dpi_claim_part *part, const char *key,
+                                                  double value, dpi_error *err);
+DPI_API double dpi_claim_value(const dpi_claim_part *part, const char *key);
 
+/* The part that draws tokens, and its options as a sampler takes them: n_ref is B, random NULL.
+ * NULL: no part does, or a value of it is out of range. */
+DPI_API const dpi_claim_part *dpi_claim_sampler(const dpi_claim *claim,
+                                                  dpi_sampler_options *options);
 /* 1: records are hashed or drawn to batches. How many there are, and how many a batch has, is then
- * secret, and B is what sums are divided by. 0: batches by position. */
+ * secret, and B is what sums are divided by. 0: batches by position, or there are none. */
 DPI_API int32_t dpi_claim_is_assigned(const dpi_claim *claim);
-/* 1: a unit is all records with one ID; 0: each record is its own. */
-DPI_API int32_t dpi_claim_has_units(const dpi_claim *claim);
-/* 1: the method has a guarantee, as long as its randomness is secret. */
-DPI_API int32_t dpi_claim_is_proven(const dpi_claim *claim);
-/* 1: the guarantee holds: the method has one, and the randomness is secret. */
+/* How the texts of a run, and runs, add up. Static. */
+DPI_API const char *dpi_claim_composition(const dpi_claim *claim);
+
+/* Checks that work can have been done as the claim says (ranges, combinations, delta against the
+ * number of units) and fills in what follows, the ledger's sums too where it has a dataset. Errors:
+ * ARG, UNSUPPORTED, BUDGET, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_settle(dpi_claim *claim, dpi_error *err);
+
+/* 1: the guarantee holds: there is one, and the randomness is secret. */
 DPI_API int32_t dpi_claim_is_private(const dpi_claim *claim);
-/* Why it does not hold, static; NULL if it does. */
+/* Why it does not, static; NULL if it does. */
 DPI_API const char *dpi_claim_warning(const dpi_claim *claim);
-/* rho and epsilon of the whole run, the histogram included. */
-DPI_API double dpi_claim_rho(const dpi_claim *claim);
-DPI_API double dpi_claim_epsilon(const dpi_claim *claim);
-/* rho of the histogram, rounded up; 0: there is none. */
-DPI_API double dpi_claim_histogram_rho(const dpi_claim *claim);
 /* "PRIVATE", or "NOT PRIVATE: " and why. As snprintf. */
 DPI_API size_t dpi_claim_label(const dpi_claim *claim, char *text, size_t size);
+/* "0.5-zCDP, and so (5.2, 1e-06)-DP", or only the second; rounded up. As snprintf. */
+DPI_API size_t dpi_claim_guarantee(const dpi_claim *claim, char *text, size_t size);
+/* What a ledger counts of all of it. Errors: UNSUPPORTED (no part of it can be counted), ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_cost(const dpi_claim *claim, dpi_cost *cost,
+                                                   dpi_error *err);
 
-/* ---- Its words, static strings --------------------------------------------------------------- */
+/* The statement as facts, in their order: facts [DPI_CLAIM_FACTS_MAX], *n_facts of them; and as
+ * lines of text, from "Privacy statement" on, a string that the caller frees with free. complete 0:
+ * the work stopped early. Errors: MEMORY. */
+DPI_API void dpi_claim_facts(const dpi_claim *claim, dpi_fact *facts, size_t *n_facts);
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_statement(const dpi_claim *claim, int32_t complete,
+                                                        char **text, dpi_error *err);
 
-#define DPI_CLAIM_FACTS_MAX 64
+/* The claim as JSON without what follows from it: a string that the caller frees with free; of one
+ * claim always the same bytes, and numbers read back to the same bits. Errors: MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_write(const dpi_claim *claim, char **json,
+                                                    dpi_error *err);
+/* The same back, settled. It comes from anywhere: a key that is missing, not known, twice there, of
+ * another type or out of range is refused by its name. Errors: FORMAT, LIMIT (more than 64 KiB),
+ * MEMORY; those of dpi_claim_settle (no work can have been done so). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_read(const char *json, size_t n_bytes,
+                                                   dpi_claim *claim, dpi_error *err);
 
-/* The value of a fact, as people read it: numbers with 10 digits. As snprintf. */
-DPI_API size_t dpi_fact_text(const dpi_fact *fact, char *text, size_t size);
+/* ---- The claim of a run ------------------------------------------------------------------- */
 
-/* Of a dpi_adjacency: "replace-by-null"; what it means is dpi_method_neighbours. */
-DPI_API const char *dpi_adjacency_name(int32_t adjacency);
-
-/* `value` with `digits` significant digits (1..17), rounded up: how a bound is shown. */
-DPI_API void dpi_bound_text(double value, int32_t digits, char *text, size_t size);
+/* Everything that the guarantee rests on, in the order of the statement: facts
+ * [DPI_CLAIM_FACTS_MAX], *n_facts of them. Errors: ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_run_facts(const dpi_run *run, dpi_fact *facts,
+                                                  size_t *n_facts, dpi_error *err);
+/* The statement as lines of text, from "Privacy statement" on, a string that the caller frees with
+ * free. complete 0: says that the run stopped early, which changes no cost. Errors: ARG, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_run_statement(const dpi_run *run, int32_t complete,
+                                                      char **text, dpi_error *err);
+/* "0.5-zCDP, and so (5.2, 1e-06)-DP", or only the second; rounded up. As snprintf. */
+DPI_API size_t dpi_run_guarantee(const dpi_run *run, char *text, size_t size);
+/* What a ledger counts of the whole run. Errors: UNSUPPORTED. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_run_cost(const dpi_run *run, dpi_cost *cost,
+                                                 dpi_error *err);
 
 #ifdef __cplusplus
 }

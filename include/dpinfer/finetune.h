@@ -156,7 +156,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_open(const dpi_finetune_options *
 DPI_API void dpi_finetune_free(dpi_finetune *finetune);
 /* What it guarantees: a claim of gradients, and of label_counts with a histogram; the object's own.
  */
-DPI_API const dpi_claimed *dpi_finetune_claim_of(const dpi_finetune *finetune);
+DPI_API const dpi_claim *dpi_finetune_claim_of(const dpi_finetune *finetune);
 
 /* Opens the checkpoint or, where there is none, charges the ledger and makes it; then reads the
  * records, and counts the units of each label if there is a histogram. Errors: BUDGET and those of
@@ -202,9 +202,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_write(const dpi_finetune *finetun
 
 /* The claim in an adapter's file, or in that of a model of which all weights were trained, or that
  * an adapter was merged into, settled. It comes from anywhere: *holds is 1 if what the file says
- * follows from it, and its tensors are those that it says; dpi_claimed_verify_file (report.h) tells
- * what is not. Errors: those of dpi_claimed_verify_file. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_claim(const char *path, dpi_claimed *claim,
+ * follows from it, and its tensors are those that it says; dpi_claim_verify_file (report.h) tells
+ * what is not. Errors: those of dpi_claim_verify_file. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_claim(const char *path, dpi_claim *claim,
                                                           int32_t *holds, dpi_error *err);
 
 /* As dpi_model_merge (write.h), of a file in which the adapter's claim stands with the hash of the

@@ -8,7 +8,7 @@
 #ifndef DPINFER_PERTURB_H
 #define DPINFER_PERTURB_H
 
-#include "dpinfer/claimed.h"
+#include "dpinfer/claim.h"
 #include "dpinfer/model.h"
 
 #ifdef __cplusplus
@@ -168,18 +168,18 @@ typedef struct dpi_words_released {
 DPI_API void dpi_words_count(dpi_words_released *released, const dpi_perturbed_word *words,
                              size_t n);
 /* What is guaranteed of all documents, each by itself: a claim of words, settled. The certificate
- * is that of the options and the vocabulary. Errors: those of dpi_claimed_settle. */
+ * is that of the options and the vocabulary. Errors: those of dpi_claim_settle. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_perturb_claim(const dpi_perturb_options *options,
                                                     const dpi_vocabulary *vocabulary,
                                                     const dpi_certificate *certificate,
                                                     const dpi_words_released *released,
-                                                    dpi_claimed *claim, dpi_error *err);
+                                                    dpi_claim *claim, dpi_error *err);
 /* The claim of the same options and documents with the vocabulary at hand, which has been measured:
  * its certificate is computed. Errors: ARG (no such claim); those of dpi_perturber_create,
- * dpi_perturb_certify and dpi_claimed_settle. */
+ * dpi_perturb_certify and dpi_claim_settle. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_perturb_certify_claim(const dpi_vocabulary *vocabulary,
-                                                            const dpi_claimed *claim,
-                                                            dpi_claimed *found, dpi_error *err);
+                                                            const dpi_claim *claim,
+                                                            dpi_claim *found, dpi_error *err);
 
 #ifdef __cplusplus
 }

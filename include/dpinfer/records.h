@@ -35,7 +35,7 @@
 
 #include <stddef.h>
 
-#include "dpinfer/claim.h"
+#include "dpinfer/run.h"
 #include "dpinfer/ledger.h"
 #include "dpinfer/prompts.h"
 

@@ -2,10 +2,10 @@
  * libdpinfer_full. examples/release.c is a whole program.
  *
  *     dpi_release_open(&options, &release, &err);     settles every number; reads no record
- *         dpi_release_claim, dpi_release_plan_get     what it guarantees and needs
+ *         dpi_release_run, dpi_release_plan_get     what it guarantees and needs
  *     dpi_release_begin(release, &err);               batches, memory; the budget counts as spent
  *         dpi_release_advance(release, &event, &err)  until DPI_EVENT_NONE
- *     dpi_claim_statement, dpi_report_create          what a reader is told
+ *     dpi_run_statement, dpi_report_create          what a reader is told
  *     dpi_release_free(release);
  *
  * Each batch of records gives one text. Each call of advance does a piece of work and says what
@@ -17,7 +17,7 @@
 #ifndef DPINFER_RELEASE_H
 #define DPINFER_RELEASE_H
 
-#include "dpinfer/claimed.h"
+#include "dpinfer/claim.h"
 #include "dpinfer/generation.h"
 #include "dpinfer/journal.h"
 #include "dpinfer/ledger.h"
@@ -120,14 +120,14 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_release_options_check(const dpi_release_op
                                                             dpi_error *err);
 
 /* Settles every number of a release. Of the records only their number is looked at. Errors: as
- * dpi_release_options_check, dpi_prompts_create and dpi_claim_settle; MEMORY. */
+ * dpi_release_options_check, dpi_prompts_create and dpi_run_settle; MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_open(const dpi_release_options *options,
                                                    dpi_release **release, dpi_error *err);
 /* Wipes. NULL is allowed. */
 DPI_API void dpi_release_free(dpi_release *release);
 
 /* What it guarantees; the release's own. */
-DPI_API const dpi_claim *dpi_release_claim(const dpi_release *release);
+DPI_API const dpi_run *dpi_release_run(const dpi_release *release);
 
 /* What it needs, on this machine. All of it is public. */
 typedef struct dpi_release_plan {
@@ -189,7 +189,7 @@ typedef struct dpi_release_event {
     int32_t type;  /* a dpi_event: PROMPT, TOKEN, END (of a text); NONE: all texts are over */
     int32_t index; /* of the text, from 0 */
     int32_t n_read, n_prompts; /* n_read of n_prompts of its prompts are read; n_prompts 0: their
-                                  number is secret (dpi_claim_is_assigned) */
+                                  number is secret (dpi_run_is_assigned) */
     int32_t token;   /* TOKEN; else -1 */
     int32_t n_drawn; /* tokens of this text so far, the one that ends it included */
     int32_t end;     /* END: a dpi_end: how the text ended */

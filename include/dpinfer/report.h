@@ -10,8 +10,8 @@
 #ifndef DPINFER_REPORT_H
 #define DPINFER_REPORT_H
 
+#include "dpinfer/run.h"
 #include "dpinfer/claim.h"
-#include "dpinfer/claimed.h"
 #include "dpinfer/ledger.h"
 #include "dpinfer/model.h"
 
@@ -30,22 +30,22 @@ typedef enum dpi_report_format {
 /* A report of a claim. Hashes the files of the model, which was opened by model_path, and of this
  * program: for large models that takes a while, and is best done before a record is read.
  * Errors: ARG (the claim), IO, MEMORY. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model,
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_create(const dpi_run *run, const dpi_model *model,
                                                     const char *model_path, dpi_report **report,
                                                     dpi_error *err);
 /* A report of any claim. model NULL with a path: the hash of that file alone; path NULL: there is
- * no model. Errors: as dpi_report_create; those of dpi_claimed_settle. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_report_of(const dpi_claimed *claim, const dpi_model *model,
+ * no model. Errors: as dpi_report_create; those of dpi_claim_settle. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_of(const dpi_claim *claim, const dpi_model *model,
                                                 const char *model_path, dpi_report **report,
                                                 dpi_error *err);
 /* A report of another run with the same model and program, whose files are not hashed again: for a
  * server. It holds nothing else of `report`. Errors: ARG (the claim; a parsed report), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_again(const dpi_report *report,
-                                                   const dpi_claim *claim, dpi_report **again,
+                                                   const dpi_run *run, dpi_report **again,
                                                    dpi_error *err);
 /* The claim of the same run as it is now: after it was charged to a ledger. Errors: ARG (the claim,
  * or a parsed report). */
-DPI_API DPI_MUST_CHECK dpi_status dpi_report_update(dpi_report *report, const dpi_claim *claim,
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_update(dpi_report *report, const dpi_run *run,
                                                     dpi_error *err);
 /* Fields of the operator, such as organisation and purpose: a JSON object of at most 32 texts.
  * `name` is the file's, for messages. Errors: FORMAT, LIMIT, MEMORY. */
@@ -79,9 +79,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_parse(const char *name, const char 
 DPI_API void dpi_report_free(dpi_report *report);
 
 /* What it claims, settled; the report's own. */
-DPI_API const dpi_claimed *dpi_report_claimed(const dpi_report *report);
+DPI_API const dpi_claim *dpi_report_claimed(const dpi_report *report);
 /* The same as the numbers of a run. */
-DPI_API const dpi_claim *dpi_report_claim(const dpi_report *report);
+DPI_API const dpi_run *dpi_report_run(const dpi_report *report);
 
 /* The report as a string [*n_bytes] with a NUL behind it, which the caller frees with free.
  * complete 0: the run stopped early. Errors: ARG (format; a parsed report), MEMORY. */
@@ -109,11 +109,11 @@ typedef struct dpi_verification {
     size_t struct_size;
     dpi_verified_field *fields; /* [n_fields], in the order of the report */
     size_t n_fields, n_ok, n_wrong;
-    int32_t is_private;   /* dpi_claim_is_private */
+    int32_t is_private;   /* dpi_run_is_private */
     int32_t model_hashed; /* 1: the hashes of the model's files were computed too */
     int32_t output_hashed; /* 1: that of the output */
     int32_t reserved;
-    char label[160];      /* dpi_claim_label */
+    char label[160];      /* dpi_run_label */
 } dpi_verification;
 
 DPI_API void dpi_verification_init(dpi_verification *result);
@@ -131,7 +131,7 @@ DPI_API void dpi_verification_free(dpi_verification *result);
 /* Adds whether the claim of a parsed report is `found`, which was computed in another way, value by
  * value. Errors: MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_compare_claim(const dpi_report *report,
-                                                           const dpi_claimed *found,
+                                                           const dpi_claim *found,
                                                            dpi_verification *result,
                                                            dpi_error *err);
 /* The claim of an adapter, or of a model that was trained, in a GGUF file: what it says, settled,
@@ -139,7 +139,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_compare_claim(const dpi_report *rep
  * that does not hold is no error. *result, after dpi_verification_init, is freed with
  * dpi_verification_free in any case. Errors: IO, FORMAT (a file without a claim), ARG (a claim that
  * is malformed, or that no training has), MEMORY. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_claimed_verify_file(const char *path, dpi_claimed *claim,
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_verify_file(const char *path, dpi_claim *claim,
                                                           dpi_verification *result,
                                                           dpi_error *err);
 

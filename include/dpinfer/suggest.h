@@ -10,7 +10,7 @@
 #ifndef DPINFER_SUGGEST_H
 #define DPINFER_SUGGEST_H
 
-#include "dpinfer/claim.h"
+#include "dpinfer/run.h"
 #include "dpinfer/ledger.h"
 
 #ifdef __cplusplus
@@ -52,7 +52,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_suggest(const dpi_sampler_options *options
 
 /* The largest budget that was found with which the run of the claim would fit into what is left of
  * the dataset: rho where the claim's budget is one, else epsilon, in three digits; 0: none. */
-DPI_API double dpi_suggest_budget(const dpi_claim *claim, const dpi_dataset_info *info);
+DPI_API double dpi_suggest_budget(const dpi_run *run, const dpi_dataset_info *info);
 
 /* What a method's pace buys. 1: *clip is C of the same charge without a pace, beside that of the
  * plan `paced`; *epsilon is that of the same C without one, at paced->delta, or 0 where the two

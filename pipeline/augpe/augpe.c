@@ -86,7 +86,7 @@ void dpi_augpe_free(dpi_augpe *f) {
     dpi_wipe_free(f, sizeof *f);
 }
 
-const dpi_claimed *dpi_augpe_claim_of(const dpi_augpe *f) { return &f->claim; }
+const dpi_claim *dpi_augpe_claim_of(const dpi_augpe *f) { return &f->claim; }
 
 void dpi_augpe_text(const dpi_augpe *f, int32_t index, const char **text, size_t *n_bytes) {
     const bool there = f->phase == DPI_PHASE_OVER && index >= 0 && index < f->options.n_texts;

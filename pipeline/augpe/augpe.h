@@ -45,7 +45,7 @@ typedef enum dpi_augpe_phase {
 
 struct dpi_augpe {
     dpi_augpe_options options; /* n_tokens and session.n_ctx settled */
-    dpi_claimed claim;
+    dpi_claim claim;
     dpi_prompts *prompts, *variation; /* variation NULL: CONTINUE, or elsewhere */
     dpi_writer writer;
     dpi_session *look;

@@ -7,7 +7,7 @@
 #include "dp/exact/votes.h"
 #include "dp/mechanism/noisy_votes.h"
 #include "pipeline/augpe/augpe.h"
-#include "pipeline/claim.h"
+#include "pipeline/run.h"
 #include "pipeline/prompts.h"
 #include "pipeline/release/payers.h"
 
@@ -82,8 +82,8 @@ static dpi_status settle_context(dpi_augpe_options *o, const dpi_model_info *inf
 }
 
 /* The mechanism; ranges are checked where the claim is settled. */
-static dpi_status add_votes(const dpi_augpe_options *o, dpi_claimed *c, dpi_error *err) {
-    dpi_claim_part *p = dpi_claimed_add(c, "votes");
+static dpi_status add_votes(const dpi_augpe_options *o, dpi_claim *c, dpi_error *err) {
+    dpi_claim_part *p = dpi_claim_add(c, "votes");
     const double values[] = {
         [DPI_VOTES_RHO] = o->rho, [DPI_VOTES_EPSILON] = o->epsilon,
         [DPI_VOTES_TEXTS] = o->n_texts, [DPI_VOTES_CANDIDATES] = o->n_candidates,
@@ -94,19 +94,19 @@ static dpi_status add_votes(const dpi_augpe_options *o, dpi_claimed *c, dpi_erro
         [DPI_VOTES_REMOTE] = o->write != NULL};
     p->n_runs = o->n_rounds;
     memcpy(p->values, values, sizeof values);
-    return dpi_claimed_settle(c, err);
+    return dpi_claim_settle(c, err);
 }
 
 dpi_status dpi_augpe_make_claim(dpi_augpe *f, dpi_error *err) {
     dpi_augpe_options *o = &f->options;
-    dpi_claimed *c = &f->claim;
+    dpi_claim *c = &f->claim;
     dpi_model_info info;
     DPI_TRY(check_options(o, err));
     dpi_model_info_init(&info);
     DPI_TRY(dpi_model_info_get(o->model, &info, err));
     DPI_TRY(settle_context(o, &info, err));
     f->n_embd = info.n_embd;
-    dpi_claimed_init(c);
+    dpi_claim_init(c);
     c->adjacency = o->adjacency;
     c->record_kind = dpi_records_kind(o->records);
     c->max_per_unit = dpi_records_has_units(o->records) ? o->max_per_unit : 0;

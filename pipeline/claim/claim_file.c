@@ -71,20 +71,20 @@ static dpi_status read_tensors(const dpi_gguf *file, dpi_claim_part *p, dpi_erro
 /* ---- The keys -------------------------------------------------------------------------------- */
 
 /* What follows, with the label, which people look for. */
-static json_t *follows_json(const dpi_claimed *claim) {
+static json_t *follows_json(const dpi_claim *claim) {
     char label[160];
-    json_t *o = dpi_claimed_follows(claim);
-    dpi_claimed_label(claim, label, sizeof label);
+    json_t *o = dpi_claim_follows(claim);
+    dpi_claim_label(claim, label, sizeof label);
     if (o && json_object_set_new(o, "label", json_string(label)) == 0)
         return o;
     json_decref(o);
     return NULL;
 }
 
-dpi_status dpi_claim_file_put(dpi_gguf_builder *w, const dpi_claimed *claim, dpi_error *err) {
+dpi_status dpi_claim_file_put(dpi_gguf_builder *w, const dpi_claim *claim, dpi_error *err) {
     char *json, *follows;
     size_t n_bytes;
-    DPI_TRY(dpi_claimed_write(claim, &json, err));
+    DPI_TRY(dpi_claim_write(claim, &json, err));
     json_t *o = follows_json(claim);
     follows = o ? dpi_json_text(o, JSON_COMPACT | JSON_REAL_PRECISION(17), &n_bytes) : NULL;
     if (follows) {
@@ -102,7 +102,7 @@ bool dpi_claim_file_has(const dpi_gguf *file) { return dpi_gguf_find(file, CLAIM
 
 /* A training says nothing in other keys, which nobody would read; and counts of labels are there
  * with their mechanism alone. */
-static dpi_status check_keys(const dpi_gguf *file, const dpi_claimed *c, dpi_error *err) {
+static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error *err) {
     static const char *const known[] = {"template", "instruction", "labels", "attributes",
                                         "label_counts", NULL};
     static const char prefix[] = "dpinfer.finetune.";
@@ -114,7 +114,7 @@ static dpi_status check_keys(const dpi_gguf *file, const dpi_claimed *c, dpi_err
                                                  "%s", dpi_gguf_name(file), key);
     }
     if (!dpi_gguf_find(file, "dpinfer.finetune.label_counts") ==
-        !dpi_claimed_part(c, "label_counts"))
+        !dpi_claim_find(c, "label_counts"))
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_ARG,
                     "the claim of %s does not hold: dpinfer.finetune.label_counts and the "
@@ -122,7 +122,7 @@ static dpi_status check_keys(const dpi_gguf *file, const dpi_claimed *c, dpi_err
 }
 
 /* The claim of a file, which comes from anywhere. */
-static dpi_status read_claim(const dpi_gguf *file, dpi_claimed *claim, dpi_error *err) {
+static dpi_status read_claim(const dpi_gguf *file, dpi_claim *claim, dpi_error *err) {
     dpi_str text = {"", 0};
     bool there = false;
     dpi_error why;
@@ -131,11 +131,11 @@ static dpi_status read_claim(const dpi_gguf *file, dpi_claimed *claim, dpi_error
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "%s has no %s: it is no adapter of 'dpinfer finetune'", dpi_gguf_name(file),
                         CLAIM);
-    const dpi_status status = dpi_claimed_read(text.data, text.n_bytes, claim, &why);
+    const dpi_status status = dpi_claim_read(text.data, text.n_bytes, claim, &why);
     if (status != DPI_STATUS_OK)
         return dpi_fail(err, status == DPI_STATUS_MEMORY ? status : DPI_STATUS_ARG,
                         "the claim of %s does not hold: %s", dpi_gguf_name(file), why.message);
-    return dpi_claimed_part(claim, "gradients")
+    return dpi_claim_find(claim, "gradients")
                ? check_keys(file, claim, err)
                : dpi_fail(err, DPI_STATUS_ARG,
                           "the claim of %s does not hold: it is of no training",
@@ -161,13 +161,13 @@ static json_t *read_follows(const dpi_gguf *file) {
     return o ? o : json_null();
 }
 
-static dpi_status compare(const dpi_gguf *file, const char *prefix, const dpi_claimed *said,
-                          const dpi_claimed *found, dpi_verification *v, dpi_error *err) {
+static dpi_status compare(const dpi_gguf *file, const char *prefix, const dpi_claim *said,
+                          const dpi_claim *found, dpi_verification *v, dpi_error *err) {
     char name[64];
     snprintf(name, sizeof name, "%s", prefix);
-    json_t *recorded = json_pack("{s:o, s:o}", "claim", dpi_claimed_json(said), "follows",
+    json_t *recorded = json_pack("{s:o, s:o}", "claim", dpi_claim_json(said), "follows",
                                  read_follows(file));
-    json_t *computed = json_pack("{s:o, s:o}", "claim", dpi_claimed_json(found), "follows",
+    json_t *computed = json_pack("{s:o, s:o}", "claim", dpi_claim_json(found), "follows",
                                  follows_json(said));
     if (prefix[0]) {
         recorded = json_pack("{s:o}", name, recorded);
@@ -181,18 +181,18 @@ static dpi_status compare(const dpi_gguf *file, const char *prefix, const dpi_cl
     return status;
 }
 
-dpi_status dpi_claim_file_compare(const dpi_gguf *file, const char *prefix, dpi_claimed *claim,
+dpi_status dpi_claim_file_compare(const dpi_gguf *file, const char *prefix, dpi_claim *claim,
                                   dpi_verification *v, dpi_error *err) {
-    dpi_claimed found;
+    dpi_claim found;
     DPI_TRY(read_claim(file, claim, err));
     found = *claim;
     for (int32_t i = 0; i < found.n_parts; i++)
-        if (&claim->parts[i] == dpi_claimed_part(claim, "gradients"))
+        if (&claim->parts[i] == dpi_claim_find(claim, "gradients"))
             DPI_TRY(read_tensors(file, &found.parts[i], err));
     return compare(file, prefix, claim, &found, v, err);
 }
 
-dpi_status dpi_claimed_verify_file(const char *path, dpi_claimed *claim, dpi_verification *v,
+dpi_status dpi_claim_verify_file(const char *path, dpi_claim *claim, dpi_verification *v,
                                    dpi_error *err) {
     dpi_gguf *file;
     DPI_TRY(dpi_gguf_open(path, true, &file, err));
@@ -200,8 +200,8 @@ dpi_status dpi_claimed_verify_file(const char *path, dpi_claimed *claim, dpi_ver
     dpi_gguf_close(file);
     if (status != DPI_STATUS_OK)
         return status;
-    v->is_private = dpi_claimed_is_private(claim);
+    v->is_private = dpi_claim_is_private(claim);
     v->model_hashed = 1;
-    dpi_claimed_label(claim, v->label, sizeof v->label);
+    dpi_claim_label(claim, v->label, sizeof v->label);
     return DPI_STATUS_OK;
 }

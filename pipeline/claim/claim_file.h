@@ -8,7 +8,7 @@
 #include <nettle/sha2.h>
 #include <stdbool.h>
 
-#include "dpinfer/claimed.h"
+#include "dpinfer/claim.h"
 #include "dpinfer/report.h"
 #include "gguf/gguf_write.h"
 #include "gguf/gguf.h"
@@ -22,7 +22,7 @@ void dpi_tensors_hash_head(struct sha256_ctx *hash, const char *name, uint32_t t
 void dpi_tensors_hash_end(struct sha256_ctx *hash, char hex[DPI_TENSORS_HEX + 1]);
 
 /* Both keys of a claim that is settled. Errors: MEMORY. */
-DPI_MUST_CHECK dpi_status dpi_claim_file_put(dpi_gguf_builder *builder, const dpi_claimed *claim,
+DPI_MUST_CHECK dpi_status dpi_claim_file_put(dpi_gguf_builder *builder, const dpi_claim *claim,
                                              dpi_error *err);
 /* Whether a file has a claim, whatever it is. */
 bool dpi_claim_file_has(const dpi_gguf *file);
@@ -30,7 +30,7 @@ bool dpi_claim_file_has(const dpi_gguf *file);
  * behind `prefix`. Errors: FORMAT (there is none), ARG (it is malformed, or no training has it),
  * MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_claim_file_compare(const dpi_gguf *file, const char *prefix,
-                                                 dpi_claimed *claim, dpi_verification *result,
+                                                 dpi_claim *claim, dpi_verification *result,
                                                  dpi_error *err);
 
 #endif

@@ -16,7 +16,7 @@
 #include "dp/mechanism/mechanism.h"
 #include "dp/methods/parameters.h"
 #include "dpinfer/ledger.h"
-#include "pipeline/claim.h"
+#include "pipeline/run.h"
 #include "pipeline/journal/json_text.h"
 
 enum { CLAIM_VERSION = 2, CLAIM_BYTES_MAX = 1 << 16 };
@@ -25,7 +25,7 @@ enum { CLAIM_VERSION = 2, CLAIM_BYTES_MAX = 1 << 16 };
 
 typedef enum field_type { INT, LONG, REAL, FLAG, TEXT, NAME } field_type;
 
-/* A field of dpi_claimed, or of its ledger. */
+/* A field of dpi_claim, or of its ledger. */
 typedef struct field {
     const char *key;
     field_type type;
@@ -45,7 +45,7 @@ static const char *adjacency_name(int32_t adjacency) {
     return adjacency >= 0 && adjacency <= DPI_ADJACENCY_WORD ? dpi_adjacency_name(adjacency) : NULL;
 }
 
-#define AT(member) .offset = offsetof(dpi_claimed, member), .size = sizeof((dpi_claimed *)0)->member
+#define AT(member) .offset = offsetof(dpi_claim, member), .size = sizeof((dpi_claim *)0)->member
 static const field data_fields[] = {
     {.key = "adjacency", .type = NAME, AT(adjacency), .name_of = adjacency_name},
     {.key = "unit", .type = NAME, AT(record_kind), .name_of = dpi_record_kind_text},
@@ -82,7 +82,7 @@ static const field ledger_fields[] = {
 
 static json_t *real_json(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-static json_t *field_json(const field *f, const dpi_claimed *c) {
+static json_t *field_json(const field *f, const dpi_claim *c) {
     const void *at = (const char *)c + f->offset;
     int32_t i;
     int64_t n;
@@ -105,14 +105,14 @@ static json_t *field_json(const field *f, const dpi_claimed *c) {
     }
 }
 
-static bool put_fields(json_t *object, const field *fields, const dpi_claimed *c) {
+static bool put_fields(json_t *object, const field *fields, const dpi_claim *c) {
     bool ok = object;
     for (; fields->key && ok; fields++)
         ok = json_object_set_new(object, fields->key, field_json(fields, c)) == 0;
     return ok;
 }
 
-static json_t *fields_json(const field *fields, const dpi_claimed *c) {
+static json_t *fields_json(const field *fields, const dpi_claim *c) {
     json_t *object = json_object();
     if (put_fields(object, fields, c))
         return object;
@@ -148,7 +148,7 @@ static json_t *part_json(const dpi_claim_part *part) {
     return NULL;
 }
 
-json_t *dpi_claimed_json(const dpi_claimed *c) {
+json_t *dpi_claim_json(const dpi_claim *c) {
     json_t *parts = json_array();
     bool ok = parts;
     for (int32_t i = 0; i < c->n_parts && ok; i++)
@@ -164,9 +164,9 @@ json_t *dpi_claimed_json(const dpi_claimed *c) {
     return NULL;
 }
 
-dpi_status dpi_claimed_write(const dpi_claimed *c, char **json, dpi_error *err) {
+dpi_status dpi_claim_write(const dpi_claim *c, char **json, dpi_error *err) {
     size_t n_bytes;
-    json_t *o = dpi_claimed_json(c);
+    json_t *o = dpi_claim_json(c);
     *json = o ? dpi_json_text(o, JSON_COMPACT | JSON_REAL_PRECISION(17), &n_bytes) : NULL;
     json_decref(o);
     return *json ? DPI_STATUS_OK : dpi_no_memory(err, "the claim");
@@ -181,7 +181,7 @@ static json_t *fact_json(const dpi_fact *f) {
                                       : real_json(f->real);
 }
 
-static json_t *part_follows(const dpi_claimed *c, const dpi_claim_part *p) {
+static json_t *part_follows(const dpi_claim *c, const dpi_claim_part *p) {
     dpi_fact facts[DPI_CLAIM_FACTS_MAX];
     dpi_facts l = {.facts = facts};
     json_t *o = json_pack("{s:s, s:o, s:o}", "mechanism", dpi_mechanism_name(p->mechanism), "rho",
@@ -211,12 +211,12 @@ static json_t *ledger_follows(const dpi_claim_ledger *l) {
                          one);
 }
 
-/* Of the bytes that dpi_claimed_write makes: whatever is changed in a claim shows. */
-static json_t *digest_json(const dpi_claimed *c) {
+/* Of the bytes that dpi_claim_write makes: whatever is changed in a claim shows. */
+static json_t *digest_json(const dpi_claim *c) {
     uint8_t digest[SHA256_DIGEST_SIZE];
     char *json, hex[2 * sizeof digest + 1];
     struct sha256_ctx hash;
-    if (dpi_claimed_write(c, &json, NULL) != DPI_STATUS_OK)
+    if (dpi_claim_write(c, &json, NULL) != DPI_STATUS_OK)
         return NULL;
     sha256_init(&hash);
     sha256_update(&hash, strlen(json), (const uint8_t *)json);
@@ -227,7 +227,7 @@ static json_t *digest_json(const dpi_claimed *c) {
     return json_string(hex);
 }
 
-json_t *dpi_claimed_follows(const dpi_claimed *c) {
+json_t *dpi_claim_follows(const dpi_claim *c) {
     json_t *parts = json_array();
     bool ok = parts;
     for (int32_t i = 0; i < c->n_parts && ok; i++)
@@ -310,7 +310,7 @@ static dpi_status read_named(const field *f, const char *section, const json_t *
 }
 
 static dpi_status read_field(const field *f, const char *section, const json_t *object,
-                             dpi_claimed *c, dpi_error *err) {
+                             dpi_claim *c, dpi_error *err) {
     const json_t *found = json_object_get(object, f->key);
     void *at = (char *)c + f->offset;
     double value;
@@ -353,7 +353,7 @@ static dpi_status unknown_key(const char *section, const char *key, dpi_error *e
 }
 
 static dpi_status read_fields(const field *fields, const char *section, const json_t *object,
-                              dpi_claimed *c, dpi_error *err) {
+                              dpi_claim *c, dpi_error *err) {
     for (; fields->key; fields++)
         DPI_TRY(read_field(fields, section, object, c, err));
     return DPI_STATUS_OK;
@@ -361,7 +361,7 @@ static dpi_status read_fields(const field *fields, const char *section, const js
 
 /* A section of fields alone. */
 static dpi_status read_section(const field *fields, const char *section, const json_t *object,
-                               dpi_claimed *c, dpi_error *err) {
+                               dpi_claim *c, dpi_error *err) {
     const char *key;
     json_t *value;
     if (!json_is_object(object))
@@ -410,7 +410,7 @@ static int32_t find_parameter(int32_t id, const char *key) {
     return -1;
 }
 
-static dpi_status read_part(const char *section, const json_t *object, dpi_claimed *c,
+static dpi_status read_part(const char *section, const json_t *object, dpi_claim *c,
                             dpi_error *err) {
     const char *key, *name = json_string_value(json_object_get(object, "mechanism"));
     json_t *value;
@@ -418,7 +418,7 @@ static dpi_status read_part(const char *section, const json_t *object, dpi_claim
     if (!name || dpi_mechanism_find(name) < 0)
         return refuse(section, "mechanism", json_object_get(object, "mechanism"),
                       "the name of a mechanism", err);
-    dpi_claim_part *part = dpi_claimed_add(c, name);
+    dpi_claim_part *part = dpi_claim_add(c, name);
     json_object_foreach((json_t *)(uintptr_t)object, key, value)
         if (strcmp(key, "mechanism") != 0 && strcmp(key, "runs") != 0 &&
             find_parameter(part->mechanism, key) < 0)
@@ -432,7 +432,7 @@ static dpi_status read_part(const char *section, const json_t *object, dpi_claim
     return DPI_STATUS_OK;
 }
 
-static dpi_status read_parts(const json_t *parts, dpi_claimed *c, dpi_error *err) {
+static dpi_status read_parts(const json_t *parts, dpi_claim *c, dpi_error *err) {
     const size_t n = json_array_size(parts);
     if (n < 1 || n > DPI_CLAIM_PARTS_MAX)
         return dpi_fail(err, DPI_STATUS_FORMAT, "claim.mechanisms: found %zu, allowed 1..%d", n,
@@ -445,14 +445,14 @@ static dpi_status read_parts(const json_t *parts, dpi_claimed *c, dpi_error *err
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_claimed_of_json(const json_t *root, dpi_claimed *c, dpi_error *err) {
+dpi_status dpi_claim_of_json(const json_t *root, dpi_claim *c, dpi_error *err) {
     static const char *const sections[] = {"version", "data", "mechanisms", "ledger", NULL};
     const json_t *ledger = json_object_get(root, "ledger");
     const char *key;
     json_t *value;
     double version;
     dpi_error why;
-    dpi_claimed_init(c);
+    dpi_claim_init(c);
     if (!json_is_object(root))
         return dpi_fail(err, DPI_STATUS_FORMAT, "claim is missing, or no object");
     DPI_TRY(read_int("claim", "version", json_object_get(root, "version"), CLAIM_VERSION,
@@ -465,17 +465,17 @@ dpi_status dpi_claimed_of_json(const json_t *root, dpi_claimed *c, dpi_error *er
     DPI_TRY(read_fields(bound_fields, "claim", root, c, err));
     if (!json_is_null(ledger))
         DPI_TRY(read_section(ledger_fields, "claim.ledger", ledger, c, err));
-    const dpi_status status = dpi_claimed_settle(c, &why);
+    const dpi_status status = dpi_claim_settle(c, &why);
     if (status != DPI_STATUS_OK)
         return dpi_fail(err, status, "no work has such a claim: %s", why.message);
-    if (c->ledger.dataset[0] && dpi_claimed_warning(c))
+    if (c->ledger.dataset[0] && dpi_claim_warning(c))
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "claim.ledger: found one, which counts guarantees, and there is none: %s",
-                        dpi_claimed_warning(c));
+                        dpi_claim_warning(c));
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_claimed_read(const char *json, size_t n_bytes, dpi_claimed *claim, dpi_error *err) {
+dpi_status dpi_claim_read(const char *json, size_t n_bytes, dpi_claim *claim, dpi_error *err) {
     json_error_t error;
     if (n_bytes > CLAIM_BYTES_MAX)
         return dpi_fail(err, DPI_STATUS_LIMIT, "a claim of %zu bytes, allowed %d", n_bytes,
@@ -486,7 +486,7 @@ dpi_status dpi_claimed_read(const char *json, size_t n_bytes, dpi_claimed *claim
                    ? dpi_no_memory(err, "the claim")
                    : dpi_fail(err, DPI_STATUS_FORMAT, "a claim is no JSON: line %d, column %d",
                               error.line, error.column);
-    const dpi_status status = dpi_claimed_of_json(root, claim, err);
+    const dpi_status status = dpi_claim_of_json(root, claim, err);
     json_decref(root);
     return status;
 }

@@ -4,16 +4,16 @@
 
 #include <jansson.h>
 
-#include "dpinfer/claimed.h"
+#include "dpinfer/claim.h"
 
 /* What it says. NULL if out of memory. */
-json_t *dpi_claimed_json(const dpi_claimed *claim);
+json_t *dpi_claim_json(const dpi_claim *claim);
 /* What follows from it. NULL if out of memory. */
-json_t *dpi_claimed_follows(const dpi_claimed *claim);
-/* The first back, settled. Errors: those of dpi_claimed_read. */
-dpi_status dpi_claimed_of_json(const json_t *object, dpi_claimed *claim, dpi_error *err);
+json_t *dpi_claim_follows(const dpi_claim *claim);
+/* The first back, settled. Errors: those of dpi_claim_read. */
+dpi_status dpi_claim_of_json(const json_t *object, dpi_claim *claim, dpi_error *err);
 
 /* What neighbours are, for people. Static. */
-const char *dpi_claim_meaning(const dpi_claimed *claim);
+const char *dpi_claim_meaning(const dpi_claim *claim);
 
 #endif

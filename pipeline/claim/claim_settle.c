@@ -10,14 +10,14 @@
 #include "dp/mechanism/mechanism.h"
 #include "dp/methods/method.h"
 #include "dp/methods/parameters.h"
-#include "pipeline/claim.h"
+#include "pipeline/run.h"
 #include "pipeline/ledger/amount.h"
 
-void dpi_claimed_init(dpi_claimed *claim) {
-    *claim = (dpi_claimed){.struct_size = sizeof *claim, .epsilon = INFINITY};
+void dpi_claim_init(dpi_claim *claim) {
+    *claim = (dpi_claim){.struct_size = sizeof *claim, .epsilon = INFINITY};
 }
 
-dpi_claim_part *dpi_claimed_add(dpi_claimed *claim, const char *mechanism) {
+dpi_claim_part *dpi_claim_add(dpi_claim *claim, const char *mechanism) {
     const int32_t id = dpi_mechanism_find(mechanism);
     if (id < 0 || claim->n_parts >= DPI_CLAIM_PARTS_MAX)
         return NULL;
@@ -28,7 +28,7 @@ dpi_claim_part *dpi_claimed_add(dpi_claimed *claim, const char *mechanism) {
     return p;
 }
 
-const dpi_claim_part *dpi_claimed_part(const dpi_claimed *claim, const char *mechanism) {
+const dpi_claim_part *dpi_claim_find(const dpi_claim *claim, const char *mechanism) {
     for (int32_t i = 0; i < claim->n_parts; i++)
         if (strcmp(dpi_mechanism_name(claim->parts[i].mechanism), mechanism) == 0)
             return &claim->parts[i];
@@ -43,7 +43,7 @@ static int32_t find_key(const dpi_claim_part *part, const char *key) {
     return -1;
 }
 
-dpi_status dpi_claimed_set(dpi_claim_part *part, const char *key, double value, dpi_error *err) {
+dpi_status dpi_claim_set(dpi_claim_part *part, const char *key, double value, dpi_error *err) {
     const int32_t i = find_key(part, key);
     if (i < 0)
         return dpi_fail(err, DPI_STATUS_ARG, "%s: %s has no such parameter", key,
@@ -53,7 +53,7 @@ dpi_status dpi_claimed_set(dpi_claim_part *part, const char *key, double value, 
     return DPI_STATUS_OK;
 }
 
-double dpi_claimed_value(const dpi_claim_part *part, const char *key) {
+double dpi_claim_value(const dpi_claim_part *part, const char *key) {
     const int32_t i = find_key(part, key);
     return i >= 0 ? part->values[i] : (double)NAN;
 }
@@ -65,7 +65,7 @@ void dpi_part_cost(dpi_claim_part *part, int32_t kind, int64_t n, double x, doub
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
-static dpi_status check_units(const dpi_claimed *c, dpi_error *err) {
+static dpi_status check_units(const dpi_claim *c, dpi_error *err) {
     DPI_TRY(dpi_check_range("adjacency", c->adjacency, 0, DPI_ADJACENCY_WORD, err));
     DPI_TRY(dpi_check_range("unit", c->record_kind, 0, DPI_RECORD_ROW, err));
     DPI_TRY(dpi_check_range("M", c->max_per_unit, 0, DPI_UNIT_RECORDS_MAX, err));
@@ -84,7 +84,7 @@ static dpi_status check_units(const dpi_claimed *c, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-static dpi_status check_bound(const dpi_claimed *c, dpi_error *err) {
+static dpi_status check_bound(const dpi_claim *c, dpi_error *err) {
     char name[sizeof c->model_name];
     DPI_TRY(dpi_check_range("pace_texts", c->pace_texts, 0, INT32_MAX, err));
     DPI_TRY(dpi_check_range("pace_given", c->pace_given, 0,
@@ -102,7 +102,7 @@ static dpi_status check_bound(const dpi_claimed *c, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-static dpi_status check_part(const dpi_claimed *c, const dpi_claim_part *p, dpi_error *err) {
+static dpi_status check_part(const dpi_claim *c, const dpi_claim_part *p, dpi_error *err) {
     const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
     if (!m)
         return dpi_fail(err, DPI_STATUS_ARG, "mechanism: found %d, allowed 0..%d",
@@ -130,7 +130,7 @@ static dpi_status check_part(const dpi_claimed *c, const dpi_claim_part *p, dpi_
 
 /* All parts with the same units: in zCDP the sum, where each has a bound in it; else the sum of
  * epsilons, of which one at most needs delta. */
-static dpi_status compose(dpi_claimed *c, dpi_error *err) {
+static dpi_status compose(dpi_claim *c, dpi_error *err) {
     double rho = 0, epsilon = 0;
     int32_t n_parts = 0, n_rho = 0, n_delta = 0;
     for (int32_t i = 0; i < c->n_parts; i++) {
@@ -158,7 +158,7 @@ static dpi_status compose(dpi_claimed *c, dpi_error *err) {
                                    "zCDP, allowed is one", (int)n_delta);
 }
 
-dpi_status dpi_claimed_cost(const dpi_claimed *c, dpi_cost *cost, dpi_error *err) {
+dpi_status dpi_claim_cost(const dpi_claim *c, dpi_cost *cost, dpi_error *err) {
     dpi_cost made;
     dpi_cost_init(&made);
     for (int32_t i = 0; i < c->n_parts; i++) {
@@ -180,17 +180,17 @@ dpi_status dpi_claimed_cost(const dpi_claimed *c, dpi_cost *cost, dpi_error *err
     return DPI_STATUS_OK;
 }
 
-static dpi_status settle_ledger(dpi_claimed *c, dpi_error *err) {
+static dpi_status settle_ledger(dpi_claim *c, dpi_error *err) {
     dpi_cost cost;
     if (!c->ledger.dataset[0])
         return DPI_STATUS_OK;
-    DPI_TRY(dpi_claimed_cost(c, &cost, err));
+    DPI_TRY(dpi_claim_cost(c, &cost, err));
     return dpi_claim_ledger_settle(&c->ledger, &cost, err);
 }
 
-dpi_status dpi_claimed_settle(dpi_claimed *c, dpi_error *err) {
+dpi_status dpi_claim_settle(dpi_claim *c, dpi_error *err) {
     if (c->struct_size != sizeof *c)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_claimed: struct_size is %zu, must be %zu",
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_claim: struct_size is %zu, must be %zu",
                         c->struct_size, sizeof *c);
     DPI_TRY(dpi_check_range("n_parts", c->n_parts, 1, DPI_CLAIM_PARTS_MAX, err));
     DPI_TRY(check_units(c, err));
@@ -208,7 +208,7 @@ dpi_status dpi_claimed_settle(dpi_claimed *c, dpi_error *err) {
 
 /* ---- Whether it holds ------------------------------------------------------------------------ */
 
-const char *dpi_claimed_warning(const dpi_claimed *c) {
+const char *dpi_claim_warning(const dpi_claim *c) {
     const char *why = NULL;
     for (int32_t i = 0; i < c->n_parts && !why; i++) {
         const dpi_mechanism_ops *m = dpi_mechanism_ops_get(c->parts[i].mechanism);
@@ -219,13 +219,13 @@ const char *dpi_claimed_warning(const dpi_claimed *c) {
     return !why && isinf(c->epsilon) ? "no bound of epsilon is known" : why;
 }
 
-int32_t dpi_claimed_is_private(const dpi_claimed *c) { return dpi_claimed_warning(c) == NULL; }
+int32_t dpi_claim_is_private(const dpi_claim *c) { return dpi_claim_warning(c) == NULL; }
 
-size_t dpi_claimed_label(const dpi_claimed *c, char *text, size_t size) {
-    return dpi_warning_label(dpi_claimed_warning(c), text, size);
+size_t dpi_claim_label(const dpi_claim *c, char *text, size_t size) {
+    return dpi_warning_label(dpi_claim_warning(c), text, size);
 }
 
-size_t dpi_claimed_guarantee(const dpi_claimed *c, char *text, size_t size) {
+size_t dpi_claim_guarantee(const dpi_claim *c, char *text, size_t size) {
     char rho[40], epsilon[40], delta[40];
     dpi_bound_text(c->rho, 7, rho, sizeof rho);
     dpi_bound_text(c->epsilon, 7, epsilon, sizeof epsilon);

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "dp/mechanism/mechanism.h"
 #include "dpinfer/ledger.h"
-#include "pipeline/claim.h"
+#include "pipeline/run.h"
 #include "pipeline/claim/claim_json.h"
 
 dpi_fact *dpi_facts_add(dpi_facts *l, const char *key, const char *label, int32_t type,
@@ -37,9 +37,9 @@ void dpi_facts_text(dpi_facts *l, const char *key, const char *label, const char
     va_end(values);
 }
 
-const char *dpi_claim_meaning(const dpi_claimed *c) {
+const char *dpi_claim_meaning(const dpi_claim *c) {
     dpi_sampler_options o;
-    if (dpi_claimed_sampler(c, &o)) /* a sampler says what becomes of logits */
+    if (dpi_claim_sampler(c, &o)) /* a sampler says what becomes of logits */
         return dpi_method_neighbours(&o);
     switch (c->adjacency) {
     case DPI_ADJACENCY_REPLACE_BY_NULL:
@@ -53,9 +53,9 @@ const char *dpi_claim_meaning(const dpi_claimed *c) {
     }
 }
 
-static void add_units(dpi_facts *l, const dpi_claimed *c) {
+static void add_units(dpi_facts *l, const dpi_claim *c) {
     dpi_sampler_options o;
-    if (isinf(c->epsilon) && dpi_claimed_sampler(c, &o))
+    if (isinf(c->epsilon) && dpi_claim_sampler(c, &o))
         return; /* nothing is proven of any */
     const char *name = dpi_adjacency_name(c->adjacency),
                *kind = dpi_record_kind_text(c->record_kind);
@@ -78,14 +78,14 @@ static void add_units(dpi_facts *l, const dpi_claimed *c) {
                       c->n_units);
 }
 
-static void add_guarantee(dpi_facts *l, const dpi_claimed *c) {
+static void add_guarantee(dpi_facts *l, const dpi_claim *c) {
     char text[128];
-    dpi_claimed_guarantee(c, text, sizeof text);
+    dpi_claim_guarantee(c, text, sizeof text);
     if (isinf(c->epsilon)) {
         dpi_facts_text(l, "guarantee", "guarantee", "none");
         return;
     }
-    if (dpi_claimed_is_private(c))
+    if (dpi_claim_is_private(c))
         dpi_facts_text(l, NULL, "guarantee", "%s, for all that is released together", text);
     else
         dpi_facts_text(l, NULL, "guarantee", "none (with secret randomness: %s)", text);
@@ -96,7 +96,7 @@ static void add_guarantee(dpi_facts *l, const dpi_claimed *c) {
 }
 
 /* Its parameters with a label, and what it says itself. */
-static void add_part(dpi_facts *l, const dpi_claimed *c, const dpi_claim_part *p) {
+static void add_part(dpi_facts *l, const dpi_claim *c, const dpi_claim_part *p) {
     const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
     const dpi_parameter *q;
     if (m->accounting)
@@ -111,7 +111,7 @@ static void add_part(dpi_facts *l, const dpi_claimed *c, const dpi_claim_part *p
 }
 
 /* What all work on the dataset comes to. */
-static void add_ledger(dpi_facts *l, const dpi_claimed *c) {
+static void add_ledger(dpi_facts *l, const dpi_claim *c) {
     const dpi_claim_ledger *b = &c->ledger;
     const double one = DPI_LEDGER_ONE;
     const int unit = b->scope == DPI_SCOPE_UNIT;
@@ -134,12 +134,12 @@ static void add_ledger(dpi_facts *l, const dpi_claimed *c) {
                     (double)(unit && after > b->budget ? b->budget : after) / one);
 }
 
-void dpi_claimed_facts(const dpi_claimed *c, dpi_fact *facts, size_t *n_facts) {
+void dpi_claim_facts(const dpi_claim *c, dpi_fact *facts, size_t *n_facts) {
     dpi_facts l = {.facts = facts};
-    const char *warning = dpi_claimed_warning(c);
+    const char *warning = dpi_claim_warning(c);
     char label[160];
     dpi_mechanism_info info;
-    dpi_claimed_label(c, label, sizeof label);
+    dpi_claim_label(c, label, sizeof label);
     if (warning)
         dpi_facts_text(&l, NULL, "NOT PRIVATE", "%s", warning);
     dpi_facts_text(&l, "program", NULL, "dpinfer");
@@ -167,14 +167,14 @@ void dpi_claimed_facts(const dpi_claimed *c, dpi_fact *facts, size_t *n_facts) {
     *n_facts = l.n;
 }
 
-dpi_status dpi_claimed_statement(const dpi_claimed *c, int32_t complete, char **text,
+dpi_status dpi_claim_statement(const dpi_claim *c, int32_t complete, char **text,
                                  dpi_error *err) {
     dpi_fact facts[DPI_CLAIM_FACTS_MAX];
     size_t n;
     char value[160];
     dpi_text made = {0};
-    dpi_claimed_facts(c, facts, &n);
-    dpi_text_add(&made, "Privacy statement%s\n", dpi_claimed_is_private(c) ? "" : ": NOT PRIVATE");
+    dpi_claim_facts(c, facts, &n);
+    dpi_text_add(&made, "Privacy statement%s\n", dpi_claim_is_private(c) ? "" : ": NOT PRIVATE");
     for (size_t i = 0; i < n; i++) {
         dpi_fact_text(&facts[i], value, sizeof value);
         if (facts[i].label)

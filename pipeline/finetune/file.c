@@ -68,11 +68,11 @@ static void put_task(dpi_gguf_builder *w, const dpi_finetune *f) {
     put_counts(w, f);
 }
 
-static dpi_status put_claim(dpi_gguf_builder *w, const dpi_claimed *claim, double trained,
+static dpi_status put_claim(dpi_gguf_builder *w, const dpi_claim *claim, double trained,
                             const char *hex, dpi_error *err) {
-    dpi_claimed c = *claim;
+    dpi_claim c = *claim;
     for (int32_t i = 0; i < c.n_parts; i++)
-        if (&claim->parts[i] == dpi_claimed_part(claim, "gradients")) {
+        if (&claim->parts[i] == dpi_claim_find(claim, "gradients")) {
             c.parts[i].values[DPI_GRADIENTS_TRAINED] = trained;
             snprintf(c.parts[i].text, sizeof c.parts[i].text, "%s", hex);
         }
@@ -81,7 +81,7 @@ static dpi_status put_claim(dpi_gguf_builder *w, const dpi_claimed *claim, doubl
 
 dpi_status dpi_finetune_put_claim(dpi_gguf_builder *w, const dpi_finetune *f, const char *hex,
                                   dpi_error *err) {
-    dpi_claimed claim = f->claim;
+    dpi_claim claim = f->claim;
     claim.ledger = (dpi_claim_ledger){0}; /* what was charged before is not the adapter's */
     put_task(w, f);
     return put_claim(w, &claim, f->options.full ? DPI_TRAINED_WEIGHTS : DPI_TRAINED_ADAPTER, hex,
@@ -91,7 +91,7 @@ dpi_status dpi_finetune_put_claim(dpi_gguf_builder *w, const dpi_finetune *f, co
 /* ---- A model with the adapter in its weights ------------------------------------------------- */
 
 dpi_status dpi_finetune_put_merged(dpi_gguf_builder *w, const dpi_gguf *adapter,
-                                   const dpi_claimed *claim, const char *hex, dpi_error *err) {
+                                   const dpi_claim *claim, const char *hex, dpi_error *err) {
     for (int64_t i = 0; i < dpi_gguf_kv_count(adapter); i++) {
         const dpi_gguf_kv *kv = dpi_gguf_kv_at(adapter, i);
         if (strncmp(kv->key, KEY, sizeof KEY - 1) == 0)
@@ -113,7 +113,7 @@ dpi_status dpi_finetune_write(const dpi_finetune *f, const char *path, int fd, d
         return dpi_finetune_write_whole(f, path, fd, err);
     dpi_finetune_hash(lora, shape, adapters, hex);
     snprintf(name, sizeof name, "%.12s%s", hex,
-             dpi_claimed_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
+             dpi_claim_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
     DPI_TRY(dpi_gguf_builder_create(path, fd, &w, err));
     dpi_lora_put_keys(w, lora, name);
     put_base(w, f);
@@ -149,11 +149,11 @@ static dpi_status get_text(const dpi_gguf *file, const char *key, char *text, si
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_finetune_read_claim(const char *path, dpi_claimed *claim, int32_t *holds,
+dpi_status dpi_finetune_read_claim(const char *path, dpi_claim *claim, int32_t *holds,
                                    dpi_error *err) {
     dpi_verification v;
     dpi_verification_init(&v);
-    const dpi_status status = dpi_claimed_verify_file(path, claim, &v, err);
+    const dpi_status status = dpi_claim_verify_file(path, claim, &v, err);
     *holds = v.n_wrong == 0;
     dpi_verification_free(&v);
     return status;

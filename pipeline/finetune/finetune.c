@@ -119,7 +119,7 @@ void dpi_finetune_free(dpi_finetune *f) {
     free(f);
 }
 
-const dpi_claimed *dpi_finetune_claim_of(const dpi_finetune *f) { return &f->claim; }
+const dpi_claim *dpi_finetune_claim_of(const dpi_finetune *f) { return &f->claim; }
 
 int32_t dpi_finetune_steps_done(const dpi_finetune *f) {
     return (int32_t)dpi_tuner_steps_done(f->tuner);
@@ -204,7 +204,7 @@ static uint64_t hash_instructions(const dpi_instructions *in, uint64_t hash) {
 /* Everything public that the steps depend on; of the model its name and its norms. */
 static uint64_t hash_task(const dpi_finetune *f) {
     const dpi_finetune_options *o = &f->options;
-    const dpi_claimed *c = &f->claim;
+    const dpi_claim *c = &f->claim;
     const double reals[] = {c->delta, value_of(f, DPI_GRADIENTS_SIGMA),
                             value_of(f, DPI_GRADIENTS_SAMPLING), o->n_expected,
                             o->clip, o->full ? 0 : o->alpha, o->lr, o->mismatch};

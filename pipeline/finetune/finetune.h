@@ -12,7 +12,7 @@
 
 struct dpi_finetune {
     dpi_finetune_options options; /* n_threads and n_expected settled */
-    dpi_claimed claim; /* of gradients, then of label_counts if there is a histogram */
+    dpi_claim claim; /* of gradients, then of label_counts if there is a histogram */
     dpi_tuner *tuner;
     dpi_instructions instructions;
     dpi_examples examples;
@@ -34,9 +34,9 @@ int32_t dpi_finetune_count_size(const dpi_finetune *f);
 /* Counts the units of each label, with noise, unless that is done. Errors: MEMORY, ENTROPY. */
 DPI_MUST_CHECK dpi_status dpi_finetune_draw_counts(dpi_finetune *f, dpi_error *err);
 /* What the histogram has of epsilon, rounded up; 0: there is none. */
-double dpi_finetune_histogram_epsilon(const dpi_claimed *claim);
+double dpi_finetune_histogram_epsilon(const dpi_claim *claim);
 /* The scale of its noise; 0: there is none. */
-int32_t dpi_finetune_histogram_scale(const dpi_claimed *claim);
+int32_t dpi_finetune_histogram_scale(const dpi_claim *claim);
 /* Charges the ledger, if there is one. */
 DPI_MUST_CHECK dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err);
 /* After a checkpoint: what was charged then, from the ledger. Errors: FORMAT (the charge is not in
@@ -58,7 +58,7 @@ DPI_MUST_CHECK dpi_status dpi_finetune_hash_change(const dpi_gguf *file,
  * adapter's file says, but for what is said of its tensors. Errors: MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_finetune_put_merged(dpi_gguf_builder *builder,
                                                   const dpi_gguf *adapter,
-                                                  const dpi_claimed *claim, const char *hex,
+                                                  const dpi_claim *claim, const char *hex,
                                                   dpi_error *err);
 /* SHA-256 of an adapter's tensors, in hex. */
 void dpi_finetune_hash(const dpi_lora *lora, const dpi_graph_shape *shape, const float *adapters,

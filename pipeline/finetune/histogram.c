@@ -11,12 +11,12 @@
 #include "dpinfer/memory.h"
 #include "pipeline/finetune/finetune.h"
 
-int32_t dpi_finetune_histogram_scale(const dpi_claimed *c) {
-    const dpi_claim_part *p = dpi_claimed_part(c, "label_counts");
+int32_t dpi_finetune_histogram_scale(const dpi_claim *c) {
+    const dpi_claim_part *p = dpi_claim_find(c, "label_counts");
     return p ? (int32_t)p->values[0] : 0;
 }
 
-double dpi_finetune_histogram_epsilon(const dpi_claimed *c) {
+double dpi_finetune_histogram_epsilon(const dpi_claim *c) {
     const int32_t scale = dpi_finetune_histogram_scale(c);
     return scale > 0 ? nextafter(1.0 / scale, INFINITY) : 0;
 }

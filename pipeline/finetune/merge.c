@@ -7,7 +7,7 @@
 
 typedef struct merged {
     dpi_merged merge;
-    dpi_claimed claim;
+    dpi_claim claim;
     dpi_status put; /* what came of the keys */
     char hex[DPI_TENSORS_HEX + 1]; /* of the tensors that are written */
 } merged;

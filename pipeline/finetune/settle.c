@@ -11,7 +11,7 @@
 #include "dp/exact/gradient.h"
 #include "dp/mechanism/gradients.h"
 #include "dpinfer/gaussian.h"
-#include "pipeline/claim.h"
+#include "pipeline/run.h"
 #include "pipeline/finetune/finetune.h"
 #include "pipeline/release/payers.h"
 
@@ -98,19 +98,19 @@ static dpi_status check_sigma(const dpi_finetune_options *o, double sigma, dpi_e
 }
 
 dpi_status dpi_finetune_spent(const dpi_finetune *f, double *epsilon, dpi_error *err) {
-    dpi_claimed c = f->claim;
+    dpi_claim c = f->claim;
     c.parts[0].n_runs = dpi_finetune_steps_done(f);
     *epsilon = dpi_finetune_histogram_epsilon(&c);
     if (c.parts[0].n_runs == 0)
         return DPI_STATUS_OK;
     c.ledger = (dpi_claim_ledger){0};
-    DPI_TRY(dpi_claimed_settle(&c, err));
+    DPI_TRY(dpi_claim_settle(&c, err));
     *epsilon = c.epsilon;
     return DPI_STATUS_OK;
 }
 
 /* sigma, for what the histogram leaves of epsilon. */
-static dpi_status find_sigma(const dpi_finetune_options *o, const dpi_claimed *c, double *sigma,
+static dpi_status find_sigma(const dpi_finetune_options *o, const dpi_claim *c, double *sigma,
                              dpi_error *err) {
     const double histogram = dpi_finetune_histogram_epsilon(c);
     const double left = histogram > 0 ? (o->epsilon - histogram) * (1 - 1e-12) : o->epsilon;
@@ -129,11 +129,11 @@ static dpi_status find_sigma(const dpi_finetune_options *o, const dpi_claimed *c
 }
 
 /* The mechanisms: the noise is found, the numbers that are trained are not known yet. */
-static dpi_status add_parts(const dpi_finetune_options *o, dpi_claimed *c, dpi_error *err) {
-    dpi_claim_part *p = dpi_claimed_add(c, "gradients");
+static dpi_status add_parts(const dpi_finetune_options *o, dpi_claim *c, dpi_error *err) {
+    dpi_claim_part *p = dpi_claim_add(c, "gradients");
     double sigma;
     if (o->histogram_epsilon > 0)
-        dpi_claimed_add(c, "label_counts")->values[0] = ceil(1 / o->histogram_epsilon);
+        dpi_claim_add(c, "label_counts")->values[0] = ceil(1 / o->histogram_epsilon);
     DPI_TRY(find_sigma(o, c, &sigma, err));
     const double values[] = {
         [DPI_GRADIENTS_SIGMA] = sigma,
@@ -144,12 +144,12 @@ static dpi_status add_parts(const dpi_finetune_options *o, dpi_claimed *c, dpi_e
         [DPI_GRADIENTS_ALPHA] = o->full ? 0 : o->alpha, [DPI_GRADIENTS_NUMBERS] = 1};
     p->n_runs = o->n_steps;
     memcpy(p->values, values, sizeof values);
-    return dpi_claimed_settle(c, err);
+    return dpi_claim_settle(c, err);
 }
 
 dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err) {
     dpi_finetune_options *o = &f->options;
-    dpi_claimed *c = &f->claim;
+    dpi_claim *c = &f->claim;
     dpi_model_info info;
     DPI_TRY(check(o, err));
     if (o->lr == 0)
@@ -158,7 +158,7 @@ dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err) {
     DPI_TRY(dpi_model_info_get(o->model, &info, err));
     if (o->n_expected == 0)
         o->n_expected = (double)o->n_units / 20;
-    dpi_claimed_init(c);
+    dpi_claim_init(c);
     c->adjacency = DPI_ADJACENCY_ADD_REMOVE;
     c->record_kind = dpi_records_kind(o->records);
     c->max_per_unit = dpi_records_has_units(o->records) ? o->max_per_unit : 0;
@@ -177,7 +177,7 @@ static dpi_status is_ours(const dpi_finetune *f, const dpi_dataset_info *info,
                           const dpi_charge *charge, bool *ours, dpi_error *err) {
     dpi_cost cost;
     double divergence;
-    DPI_TRY(dpi_claimed_cost(&f->claim, &cost, err));
+    DPI_TRY(dpi_claim_cost(&f->claim, &cost, err));
     DPI_TRY(dpi_cost_renyi(&cost, info->order, &divergence, err));
     *ours = f->charge > 0 && charge->id == f->charge && charge->counted &&
             strcmp(charge->method, "gradients") == 0 &&

@@ -89,7 +89,7 @@ dpi_status dpi_finetune_write_whole(const dpi_finetune *f, const char *path, int
     DPI_TRY(dpi_finetune_hash_change(base, &o, &change, w.hex, err));
     char suffix[48];
     snprintf(suffix, sizeof suffix, " + training %.12s%s", w.hex,
-             dpi_claimed_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
+             dpi_claim_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
     dpi_name_join(w.name, sizeof w.name, f->claim.model_name, suffix);
     DPI_TRY(dpi_conversion_write_open(base, path, &o, &change, err));
     return w.put == DPI_STATUS_OK ? DPI_STATUS_OK : dpi_no_memory(err, "the claim");

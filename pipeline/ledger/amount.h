@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "dpinfer/claim.h"
+#include "dpinfer/run.h"
 #include "dpinfer/ledger.h"
 
 /* A charge: rounded up; more than every budget if it cannot be expressed. */

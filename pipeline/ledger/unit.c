@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 #include "base/utf8.h"
-#include "dpinfer/claim.h"
+#include "dpinfer/run.h"
 #include "pipeline/ledger/ledger.h"
 
 dpi_status dpi_ledger_check_text(const char *what, const char *text, size_t most, dpi_error *err) {

@@ -18,11 +18,11 @@ void dpi_words_count(dpi_words_released *r, const dpi_perturbed_word *words, siz
 
 dpi_status dpi_perturb_claim(const dpi_perturb_options *o, const dpi_vocabulary *vocabulary,
                              const dpi_certificate *c, const dpi_words_released *r,
-                             dpi_claimed *claim, dpi_error *err) {
-    dpi_claimed_init(claim);
+                             dpi_claim *claim, dpi_error *err) {
+    dpi_claim_init(claim);
     claim->adjacency = DPI_ADJACENCY_WORD;
     claim->randomness = o->random ? DPI_RANDOMNESS_SEED : DPI_RANDOMNESS_SYSTEM;
-    dpi_claim_part *p = dpi_claimed_add(claim, "words");
+    dpi_claim_part *p = dpi_claim_add(claim, "words");
     const double values[] = {
         [DPI_OF_WORDS_KIND] = o->mechanism,
         [DPI_OF_WORDS_NOMINAL] = o->epsilon,
@@ -42,12 +42,12 @@ dpi_status dpi_perturb_claim(const dpi_perturb_options *o, const dpi_vocabulary 
     p->n_runs = r->longest > 0 ? r->longest : 1;
     memcpy(p->values, values, sizeof values);
     snprintf(p->text, sizeof p->text, "%016" PRIx64, dpi_vocabulary_hash(vocabulary));
-    return dpi_claimed_settle(claim, err);
+    return dpi_claim_settle(claim, err);
 }
 
-dpi_status dpi_perturb_certify_claim(const dpi_vocabulary *vocabulary, const dpi_claimed *claim,
-                                     dpi_claimed *found, dpi_error *err) {
-    const dpi_claim_part *p = dpi_claimed_part(claim, "words");
+dpi_status dpi_perturb_certify_claim(const dpi_vocabulary *vocabulary, const dpi_claim *claim,
+                                     dpi_claim *found, dpi_error *err) {
+    const dpi_claim_part *p = dpi_claim_find(claim, "words");
     dpi_words_released released;
     dpi_perturb_options o;
     dpi_certificate c;

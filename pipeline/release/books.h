@@ -9,7 +9,7 @@
 
 typedef struct dpi_books {
     const dpi_plan *plan;
-    dpi_claim claim;     /* the plan's, with what the ledger has counted */
+    dpi_run claim;     /* the plan's, with what the ledger has counted */
     bool begun;          /* a record may have been read: nothing is charged from now on */
     dpi_ledger *ledger;  /* the caller's, or the job's own; NULL: none */
     const char *dataset; /* of it */

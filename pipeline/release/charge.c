@@ -12,7 +12,7 @@
 
 /* Only what holds can be counted. */
 static dpi_status check(const dpi_books *b, dpi_error *err) {
-    const char *warning = dpi_claim_warning(&b->plan->claim);
+    const char *warning = dpi_run_warning(&b->plan->claim);
     if (!b->dataset)
         return dpi_fail(err, DPI_STATUS_ARG, "dataset: found none, needed with a ledger");
     if (b->begun)
@@ -25,8 +25,8 @@ static dpi_status check(const dpi_books *b, dpi_error *err) {
 
 /* What the ledger is asked for; a plan may have no records. */
 static dpi_status request_of(const dpi_books *b, dpi_claim_charge *asked, dpi_error *err) {
-    dpi_claimed claim;
-    dpi_run_to_claim(&b->plan->claim, &claim);
+    dpi_claim claim;
+    dpi_claim_of_run(&b->plan->claim, &claim);
     return dpi_claim_charge_of(&claim, b->plan->options.records, asked, err);
 }
 
@@ -62,7 +62,7 @@ static dpi_status find_places(const dpi_plan *plan, uint8_t **in, dpi_error *err
     const size_t n_labels = (size_t)plan->labels.n;
     const size_t n = dpi_records_unit_count(plan->options.records);
     places p = {.plan = plan,
-                .most = dpi_claim_is_assigned(&plan->claim) || n_labels > 0
+                .most = dpi_run_is_assigned(&plan->claim) || n_labels > 0
                             ? SIZE_MAX
                             : (size_t)plan->claim.n_texts * (size_t)plan->claim.method.denominator,
                 .n_before = dpi_private_malloc((n_labels + 1) * sizeof *p.n_before)};

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "dp/exact/noise.h"
 #include "dp/mechanism/noisy_counts.h"
-#include "dpinfer/claimed.h"
+#include "dpinfer/claim.h"
 
 struct dpi_counts {
     dpi_counts_info info;
@@ -27,16 +27,16 @@ void dpi_counts_info_init(dpi_counts_info *info) {
 }
 
 /* As a claim of counts has it (dp/mechanism/). */
-static dpi_status settle(const dpi_counts_options *o, dpi_claimed *c, dpi_counts_info *info,
+static dpi_status settle(const dpi_counts_options *o, dpi_claim *c, dpi_counts_info *info,
                          dpi_error *err) {
-    dpi_claimed_init(c);
+    dpi_claim_init(c);
     c->adjacency = DPI_ADJACENCY_REPLACE_BY_NULL;
     c->record_kind = o->record_kind;
     c->delta = o->delta;
-    dpi_claim_part *p = dpi_claimed_add(c, "counts");
+    dpi_claim_part *p = dpi_claim_add(c, "counts");
     p->n_runs = o->n_groups;
     p->values[DPI_COUNTS_EPSILON] = o->epsilon;
-    DPI_TRY(dpi_claimed_settle(c, err));
+    DPI_TRY(dpi_claim_settle(c, err));
     info->n_groups = info->n_left = o->n_groups;
     info->variance = (int64_t)p->results[DPI_COUNTS_VARIANCE];
     info->rho = c->rho;
@@ -46,7 +46,7 @@ static dpi_status settle(const dpi_counts_options *o, dpi_claimed *c, dpi_counts
 }
 
 /* Charges all groups at once, before a record is read. */
-static dpi_status charge(const dpi_counts_options *o, const dpi_claimed *c, dpi_counts_info *info,
+static dpi_status charge(const dpi_counts_options *o, const dpi_claim *c, dpi_counts_info *info,
                          dpi_error *err) {
     dpi_charge_request request;
     dpi_cost cost;
@@ -55,7 +55,7 @@ static dpi_status charge(const dpi_counts_options *o, const dpi_claimed *c, dpi_
     if (!o->dataset)
         return dpi_fail(err, DPI_STATUS_ARG, "dataset: found none, needed with a ledger");
     dpi_charge_request_init(&request);
-    DPI_TRY(dpi_claimed_cost(c, &cost, err));
+    DPI_TRY(dpi_claim_cost(c, &cost, err));
     request.cost = &cost;
     request.method = "counts";
     request.unit.adjacency = DPI_ADJACENCY_REPLACE_BY_NULL;
@@ -76,7 +76,7 @@ dpi_status dpi_counts_open(const dpi_counts_options *o, dpi_counts **counts, dpi
         return dpi_no_memory(err, "counts");
     *c = (dpi_counts){.random = o->random, .random_user = o->random_user};
     dpi_counts_info_init(&c->info);
-    dpi_claimed claim;
+    dpi_claim claim;
     dpi_status status = settle(o, &claim, &c->info, err);
     if (status == DPI_STATUS_OK)
         status = charge(o, &claim, &c->info, err);

@@ -73,7 +73,7 @@ static json_t *describe_engine(const dpi_plan *plan) {
 }
 
 static json_t *describe_parameters(const dpi_plan *plan) {
-    dpi_claim claim = plan->claim;
+    dpi_run claim = plan->claim;
     claim.ledger = (dpi_claim_ledger){0}; /* what was spent before is no parameter of a job */
     return dpi_report_parameters(&claim);
 }
@@ -115,7 +115,7 @@ static dpi_status describe(const dpi_plan *plan, json_t **facts, dpi_error *err)
                        describe_engine(plan), "prompts", hash_prompts(plan), "parameters",
                        describe_parameters(plan), "reference", (int)plan->options.reference, "seed",
                        plan->options.seeded ? seed : NULL, "shard", describe_shard(plan), "keyed",
-                       plan->options.key && dpi_claim_is_assigned(&plan->claim));
+                       plan->options.key && dpi_run_is_assigned(&plan->claim));
     return *facts ? DPI_STATUS_OK : dpi_no_memory(err, "the facts of a job");
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "dpinfer/release.h"
-#include "pipeline/claim.h"
+#include "pipeline/run.h"
 #include "pipeline/journal/json_text.h"
 
 /* NULL: no memory. Members are in the order in which the command `run` writes them. */
@@ -14,9 +14,9 @@ static json_t *describe(const dpi_release *r, int32_t index, const char *text, s
     const char *label;
     size_t n_label;
     char warning[160];
-    const bool is_private = dpi_claim_is_private(dpi_release_claim(r));
+    const bool is_private = dpi_run_is_private(dpi_release_run(r));
     dpi_release_label(r, index, &label, &n_label);
-    dpi_claim_label(dpi_release_claim(r), warning, sizeof warning);
+    dpi_run_label(dpi_release_run(r), warning, sizeof warning);
     json_t *line = json_pack("{s:i}", "index", (int)index);
     const bool ok =
         (!label ||

@@ -99,8 +99,8 @@ dpi_status dpi_books_own_ledger(dpi_books *b, const char *folder, dpi_error *err
     DPI_TRY(name_file(b, folder, err));
     if (dpi_books_goes_on(b)) /* a job that has begun without one goes on without one */
         return access(b->own_path, F_OK) == 0 ? open_file(b, false, err) : DPI_STATUS_OK;
-    const dpi_claim *c = &b->plan->claim;
-    if (dpi_claim_warning(c) || dpi_claim_cost(c, &cost, NULL) != DPI_STATUS_OK)
+    const dpi_run *c = &b->plan->claim;
+    if (dpi_run_warning(c) || dpi_run_cost(c, &cost, NULL) != DPI_STATUS_OK)
         return DPI_STATUS_OK;
     const double epsilon = find_epsilon(&cost, c->method.delta);
     return epsilon > 0 ? make_file(b, epsilon, err) : DPI_STATUS_OK;

@@ -100,19 +100,19 @@ dpi_status dpi_records_privacy_unit(const dpi_records *records, int32_t adjacenc
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_claim_charge_of(const dpi_claimed *c, const dpi_records *records,
+dpi_status dpi_claim_charge_of(const dpi_claim *c, const dpi_records *records,
                                dpi_claim_charge *charge, dpi_error *err) {
     char guarantee[128];
     dpi_mechanism_info info;
     const int64_t n = c->parts[0].n_runs;
     dpi_charge_request_init(&charge->request);
     dpi_mechanism_info_get(c->parts[0].mechanism, &info);
-    DPI_TRY(dpi_claimed_cost(c, &charge->cost, err));
+    DPI_TRY(dpi_claim_cost(c, &charge->cost, err));
     charge->request.unit.adjacency = c->adjacency;
     if (records)
         DPI_TRY(dpi_records_privacy_unit(records, c->adjacency, c->max_per_unit,
                                          &charge->request.unit, err));
-    dpi_claimed_guarantee(c, guarantee, sizeof guarantee);
+    dpi_claim_guarantee(c, guarantee, sizeof guarantee);
     snprintf(charge->note, sizeof charge->note, "%" PRId64 " %.*s, %s", n,
              (int)strlen(info.runs) - (n == 1), info.runs, guarantee);
     charge->request.cost = &charge->cost;
@@ -121,7 +121,7 @@ dpi_status dpi_claim_charge_of(const dpi_claimed *c, const dpi_records *records,
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_payers_charge_claim(const dpi_payers *payers, dpi_claimed *c, uint8_t **pays,
+dpi_status dpi_payers_charge_claim(const dpi_payers *payers, dpi_claim *c, uint8_t **pays,
                                    int64_t *id, dpi_error *err) {
     dpi_payers p = *payers;
     dpi_claim_charge asked;

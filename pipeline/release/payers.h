@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "dpinfer/claimed.h"
+#include "dpinfer/claim.h"
 #include "dpinfer/ledger.h"
 #include "dpinfer/records.h"
 
@@ -37,13 +37,13 @@ typedef struct dpi_claim_charge {
 } dpi_claim_charge;
 
 /* *charge, which must not move. records NULL: only the adjacency is known. Errors: those of
- * dpi_claimed_cost and dpi_records_privacy_unit. */
-DPI_MUST_CHECK dpi_status dpi_claim_charge_of(const dpi_claimed *claim, const dpi_records *records,
+ * dpi_claim_cost and dpi_records_privacy_unit. */
+DPI_MUST_CHECK dpi_status dpi_claim_charge_of(const dpi_claim *claim, const dpi_records *records,
                                               dpi_claim_charge *charge, dpi_error *err);
 /* The one charge of a claim, if there is a ledger: the claim has the sums before and after from
  * then on, *charge is its id, and *pays [units] as above with scope UNIT. Errors: also those of
- * dpi_claimed_cost and dpi_ledger_info. */
-DPI_MUST_CHECK dpi_status dpi_payers_charge_claim(const dpi_payers *payers, dpi_claimed *claim,
+ * dpi_claim_cost and dpi_ledger_info. */
+DPI_MUST_CHECK dpi_status dpi_payers_charge_claim(const dpi_payers *payers, dpi_claim *claim,
                                                   uint8_t **pays, int64_t *charge, dpi_error *err);
 
 /* What a claim says of a charge. */

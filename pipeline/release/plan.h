@@ -16,7 +16,7 @@ typedef struct dpi_prompt {
 
 typedef struct dpi_plan {
     dpi_release_options options; /* with every default filled in */
-    dpi_claim claim;             /* without what a ledger counts, but for options.charged */
+    dpi_run claim;             /* without what a ledger counts, but for options.charged */
     dpi_model_info info;
     dpi_label_list labels; /* with a histogram their numbers of texts are not known yet */
     dpi_prompts **prompts; /* [n_prompts] one for all texts, or one for each label */
@@ -48,7 +48,7 @@ dpi_status dpi_plan_check_cancelled(const dpi_plan *plan, const char *what, dpi_
 /* settle_pace.c: public texts that are drawn before a record is read, most, and at most one in so
  * many of the rows that the run computes: a function of the claim, so that all processes that draw
  * a release count alike. */
-int64_t dpi_plan_public_texts(const dpi_claim *claim);
+int64_t dpi_plan_public_texts(const dpi_run *claim);
 /* The pace of the claim, from public texts where it is not given: before a record is read. Errors:
  * as dpi_pace_find, dpi_session_create. */
 dpi_status dpi_plan_settle_pace(dpi_plan *plan, dpi_error *err);

@@ -36,7 +36,7 @@ dpi_status dpi_release_open(const dpi_release_options *options, dpi_release **re
     return DPI_STATUS_OK;
 }
 
-const dpi_claim *dpi_release_claim(const dpi_release *r) { return &r->books.claim; }
+const dpi_run *dpi_release_run(const dpi_release *r) { return &r->books.claim; }
 
 dpi_status dpi_release_plan_get(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
     return dpi_plan_needs(&r->plan, plan, err);
@@ -144,7 +144,7 @@ dpi_status dpi_release_begin(dpi_release *r, dpi_error *err) {
     const dpi_status status = open_texts(r, &why);
     if (status == DPI_STATUS_OK)
         return status;
-    if (!dpi_claim_is_assigned(&r->plan.claim) && !r->plan.options.journal)
+    if (!dpi_run_is_assigned(&r->plan.claim) && !r->plan.options.journal)
         dpi_books_give_back(&r->books); /* records by position are read with their texts */
     r->texts.failure = why;
     r->texts.failure.code = status;
@@ -156,7 +156,7 @@ dpi_status dpi_release_begin(dpi_release *r, dpi_error *err) {
 /* How many prompts a text has, and how many of them are read, is told where it is public. */
 static void tell_prompt(const dpi_release *r, const dpi_release_text *text,
                         dpi_release_event *event) {
-    const bool secret = dpi_claim_is_assigned(&r->plan.claim);
+    const bool secret = dpi_run_is_assigned(&r->plan.claim);
     *event = (dpi_release_event){.type = DPI_EVENT_PROMPT, .index = text->index, .token = -1,
                                  .n_read = secret ? 0 : text->n_read,
                                  .n_prompts = secret ? 0 : text->n_prompts, .text = ""};
@@ -190,9 +190,9 @@ dpi_status dpi_release_advance(dpi_release *r, dpi_release_event *event, dpi_err
 
 /* Whether the operator may be told how many records are of a kind. */
 static bool is_count_told(const dpi_release *r) {
-    const dpi_claim *c = &r->plan.claim;
+    const dpi_run *c = &r->plan.claim;
     const bool units = c->method.max_per_unit > 0; /* how many records they have is theirs */
-    return !dpi_claim_is_assigned(c) && !units;
+    return !dpi_run_is_assigned(c) && !units;
 }
 
 int64_t dpi_release_null_records(const dpi_release *r) {
@@ -209,7 +209,7 @@ dpi_status dpi_release_progress_get(const dpi_release *r, dpi_release_progress *
         return dpi_fail(err, DPI_STATUS_ARG,
                         "dpi_release_progress: struct_size is %zu, must be %zu",
                         progress->struct_size, sizeof *progress);
-    const bool secret = dpi_claim_is_assigned(&r->plan.claim);
+    const bool secret = dpi_run_is_assigned(&r->plan.claim);
     const int32_t n_texts = dpi_plan_n_texts(&r->plan);
     const int64_t n_prompts = (int64_t)n_texts * r->plan.options.session.n_seq;
     int64_t n_left = (int64_t)(n_texts - r->texts.n_ended) * r->plan.claim.method.n_tokens;

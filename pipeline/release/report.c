@@ -38,7 +38,7 @@ static dpi_status describe_software(json_t **section, dpi_error *err) {
 }
 
 /* null without a model. */
-static dpi_status describe_model(const dpi_claimed *claim, const dpi_model *model, const char *path,
+static dpi_status describe_model(const dpi_claim *claim, const dpi_model *model, const char *path,
                                  json_t **section, dpi_error *err) {
     json_t *files, *adapter = NULL;
     dpi_model_info info;
@@ -64,13 +64,13 @@ static dpi_status describe_model(const dpi_claimed *claim, const dpi_model *mode
 
 /* ---- The object ------------------------------------------------------------------------------ */
 
-dpi_status dpi_report_of(const dpi_claimed *claim, const dpi_model *model, const char *model_path,
+dpi_status dpi_report_of(const dpi_claim *claim, const dpi_model *model, const char *model_path,
                          dpi_report **report, dpi_error *err) {
     dpi_report *r = calloc(1, sizeof *r);
     if (!r)
         return dpi_no_memory(err, "the report");
     r->claim = *claim;
-    dpi_status status = dpi_claimed_settle(&r->claim, err);
+    dpi_status status = dpi_claim_settle(&r->claim, err);
     if (status == DPI_STATUS_OK)
         status = dpi_report_added_init(&r->added)
                      ? describe_model(claim, model, model_path, &r->model, err)
@@ -85,22 +85,22 @@ dpi_status dpi_report_of(const dpi_claimed *claim, const dpi_model *model, const
 }
 
 /* Checked, and settled. */
-static dpi_status claim_of(const dpi_claim *run, dpi_claimed *claim, dpi_error *err) {
-    DPI_TRY(dpi_claim_check(run, err));
-    dpi_run_to_claim(run, claim);
-    return dpi_claimed_settle(claim, err);
+static dpi_status claim_of(const dpi_run *run, dpi_claim *claim, dpi_error *err) {
+    DPI_TRY(dpi_run_check(run, err));
+    dpi_claim_of_run(run, claim);
+    return dpi_claim_settle(claim, err);
 }
 
-dpi_status dpi_report_create(const dpi_claim *run, const dpi_model *model, const char *model_path,
+dpi_status dpi_report_create(const dpi_run *run, const dpi_model *model, const char *model_path,
                              dpi_report **report, dpi_error *err) {
-    dpi_claimed claim;
+    dpi_claim claim;
     DPI_TRY(claim_of(run, &claim, err));
     DPI_TRY(dpi_report_of(&claim, model, model_path, report, err));
     (*report)->run = *run;
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_report_again(const dpi_report *report, const dpi_claim *run, dpi_report **again,
+dpi_status dpi_report_again(const dpi_report *report, const dpi_run *run, dpi_report **again,
                             dpi_error *err) {
     if (report->recorded)
         return dpi_fail(err, DPI_STATUS_ARG, "a report that was parsed is not changed");
@@ -119,8 +119,8 @@ dpi_status dpi_report_again(const dpi_report *report, const dpi_claim *run, dpi_
     return status != DPI_STATUS_OK ? status : dpi_no_memory(err, "the report");
 }
 
-dpi_status dpi_report_update(dpi_report *r, const dpi_claim *run, dpi_error *err) {
-    dpi_claimed claim;
+dpi_status dpi_report_update(dpi_report *r, const dpi_run *run, dpi_error *err) {
+    dpi_claim claim;
     if (r->recorded)
         return dpi_fail(err, DPI_STATUS_ARG, "a report that was parsed is not changed");
     DPI_TRY(claim_of(run, &claim, err));
@@ -139,8 +139,8 @@ void dpi_report_free(dpi_report *r) {
     free(r);
 }
 
-const dpi_claimed *dpi_report_claimed(const dpi_report *r) { return &r->claim; }
-const dpi_claim *dpi_report_claim(const dpi_report *r) { return &r->run; }
+const dpi_claim *dpi_report_claimed(const dpi_report *r) { return &r->claim; }
+const dpi_run *dpi_report_run(const dpi_report *r) { return &r->run; }
 
 /* JSON ends with a line feed, as Markdown does. */
 static char *write_json(const json_t *report, size_t *n_bytes) {

@@ -17,8 +17,8 @@
 enum { DPI_REPORT_SCHEMA = 5 };
 
 struct dpi_report {
-    dpi_claimed claim; /* settled */
-    dpi_claim run;     /* of a run: the same */
+    dpi_claim claim; /* settled */
+    dpi_run run;     /* of a run: the same */
     json_t *software, *model; /* sections that are believed */
     dpi_report_added added;
     json_t *recorded;         /* parsed: all of it, else NULL */
@@ -27,11 +27,11 @@ struct dpi_report {
 
 /* The whole report of a claim. Takes `software`, `model` and `output` (NULL: out of memory). NULL
  * if out of memory. A function of its arguments and nothing else. */
-json_t *dpi_report_json(const dpi_claimed *claim, bool complete, json_t *software, json_t *model,
+json_t *dpi_report_json(const dpi_claim *claim, bool complete, json_t *software, json_t *model,
                         json_t *output, const dpi_report_added *added);
 
 /* The section `plain`. NULL if out of memory. */
-json_t *dpi_report_plain(const dpi_claimed *claim);
+json_t *dpi_report_plain(const dpi_claim *claim);
 
 /* A parsed report as one that can be written. */
 void dpi_report_reopen(dpi_report *report);

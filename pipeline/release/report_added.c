@@ -115,7 +115,7 @@ dpi_status dpi_report_text_add(dpi_report *report, const char *label, int32_t n_
 }
 
 /* The recorded section, with what follows from the rest of it. */
-static json_t *complete_recorded(const dpi_report_added *a, const dpi_claimed *claim) {
+static json_t *complete_recorded(const dpi_report_added *a, const dpi_claim *claim) {
     json_t *output = json_deep_copy(a->recorded), *count;
     const json_t *lengths = json_object_get(output, "lengths");
     json_int_t n_texts = 0;
@@ -152,7 +152,7 @@ static json_t *lengths_json(const dpi_report_added *a) {
     return lengths;
 }
 
-json_t *dpi_report_output_json(const dpi_report_added *a, const dpi_claimed *claim) {
+json_t *dpi_report_output_json(const dpi_report_added *a, const dpi_claim *claim) {
     char hex[DPI_HASH_HEX + 1];
     const bool known = a->n_unknown == 0, formed = a->n_text_bytes >= 0;
     if (a->recorded)
@@ -243,7 +243,7 @@ static bool is_output(const json_t *output) {
 }
 
 /* As many texts as the claim has at most, and so many tokens that each text can be in its bin. */
-static bool fit_lengths(const json_t *output, const dpi_claimed *c, json_int_t *n_texts) {
+static bool fit_lengths(const json_t *output, const dpi_claim *c, json_int_t *n_texts) {
     const json_int_t n_tokens = json_integer_value(json_object_get(output, "tokens"));
     const json_int_t most = dpi_claim_n_tokens(c), n_most = dpi_claim_n_texts(c);
     json_int_t least = 0, all = 0;
@@ -264,7 +264,7 @@ static bool fit_lengths(const json_t *output, const dpi_claimed *c, json_int_t *
     return n_tokens >= least && n_tokens <= all;
 }
 
-bool dpi_report_output_fits(const dpi_report_added *a, const dpi_claimed *c) {
+bool dpi_report_output_fits(const dpi_report_added *a, const dpi_claim *c) {
     const json_t *labels = json_object_get(a->recorded, "labels");
     const char *key;
     json_t *count;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "dpinfer/claimed.h"
+#include "dpinfer/claim.h"
 
 enum { DPI_REPORT_BINS = 20, DPI_REPORT_LABELS_MAX = 256, DPI_REPORT_CHARGES_MAX = 400 };
 
@@ -32,13 +32,13 @@ bool dpi_report_added_init(dpi_report_added *added);
 void dpi_report_added_free(dpi_report_added *added);
 
 /* The section `output`; null where nothing was written. NULL if out of memory. */
-json_t *dpi_report_output_json(const dpi_report_added *added, const dpi_claimed *claim);
+json_t *dpi_report_output_json(const dpi_report_added *added, const dpi_claim *claim);
 
 /* The sections `meta`, `charges` and `output` of a parsed report. False: malformed, or out of
  * memory. */
 bool dpi_report_added_read(dpi_report_added *added, const json_t *report);
 
 /* Whether a run with this claim, which is settled, can have written the parsed `output`. */
-bool dpi_report_output_fits(const dpi_report_added *added, const dpi_claimed *claim);
+bool dpi_report_output_fits(const dpi_report_added *added, const dpi_claim *claim);
 
 #endif

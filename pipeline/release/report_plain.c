@@ -33,7 +33,7 @@ static const char *percent(double share, char text[16]) {
     return text;
 }
 
-static void put_done(dpi_text *t, const dpi_claimed *c) {
+static void put_done(dpi_text *t, const dpi_claim *c) {
     for (int32_t i = 0; i < c->n_parts; i++) {
         if (i > 0)
             dpi_text_add(t, " ");
@@ -41,11 +41,11 @@ static void put_done(dpi_text *t, const dpi_claimed *c) {
     }
 }
 
-static void put_learnt(dpi_text *t, const dpi_claimed *c, double after) {
+static void put_learnt(dpi_text *t, const dpi_claim *c, double after) {
     char text[16];
     const bool units = c->max_per_unit > 0;
-    if (!dpi_claimed_is_private(c)) {
-        dpi_text_add(t, "Everything: there is no guarantee (%s). %s", dpi_claimed_warning(c),
+    if (!dpi_claim_is_private(c)) {
+        dpi_text_add(t, "Everything: there is no guarantee (%s). %s", dpi_claim_warning(c),
                      c->no_records ? "No record was read, so there is nothing to protect."
                                    : "Treat what is released as you treat the records.");
         return;
@@ -66,13 +66,13 @@ static void put_learnt(dpi_text *t, const dpi_claimed *c, double after) {
         percent(after, text));
 }
 
-static void put_budget(dpi_text *t, const dpi_claimed *c) {
+static void put_budget(dpi_text *t, const dpi_claim *c) {
     const dpi_claim_ledger *l = &c->ledger;
     const double before = (double)l->before / (double)l->budget;
     const double charge = (double)l->charge / (double)l->budget;
     const double left = before + charge < 1 ? 1 - before - charge : 0;
     char a[16], b[16];
-    if (!dpi_claimed_is_private(c)) {
+    if (!dpi_claim_is_private(c)) {
         dpi_text_add(t, "Work without a guarantee is in no budget.");
         return;
     }
@@ -100,8 +100,8 @@ static void put_budget(dpi_text *t, const dpi_claimed *c) {
         floor(left * 1000) / 10);
 }
 
-static json_t *uncovered(const dpi_claimed *c) {
-    if (!dpi_claimed_is_private(c))
+static json_t *uncovered(const dpi_claim *c) {
+    if (!dpi_claim_is_private(c))
         return json_pack("[s]", "Everything.");
     return json_pack("[s, s, s, s, s]",
                      "What is true of many records may be in the texts. That is their purpose.",
@@ -122,9 +122,9 @@ static json_t *string_of(dpi_text *t) {
     return s;
 }
 
-json_t *dpi_report_plain(const dpi_claimed *c) {
+json_t *dpi_report_plain(const dpi_claim *c) {
     dpi_text done = {0}, learnt = {0}, budget = {0};
-    const bool is_private = dpi_claimed_is_private(c);
+    const bool is_private = dpi_claim_is_private(c);
     const double after = is_private ? most_right(c->epsilon, c->delta, c->rho) : 1;
     put_done(&done, c);
     put_learnt(&learnt, c, after);

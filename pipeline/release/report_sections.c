@@ -7,7 +7,7 @@
 
 #include "dp/mechanism/samplers.h"
 #include "dpinfer/ledger.h"
-#include "pipeline/claim.h"
+#include "pipeline/run.h"
 #include "pipeline/release/report.h"
 
 /* An array of the strings up to NULL. */
@@ -21,12 +21,12 @@ static json_t *make_list(const char *const *items) {
     return list;
 }
 
-static bool is_local(const dpi_claimed *c) { return c->adjacency == DPI_ADJACENCY_WORD; }
-static bool is_proven(const dpi_claimed *c) { return isfinite(c->epsilon); }
+static bool is_local(const dpi_claim *c) { return c->adjacency == DPI_ADJACENCY_WORD; }
+static bool is_proven(const dpi_claim *c) { return isfinite(c->epsilon); }
 
 /* ---- 1. DP setting -------------------------------------------------------------------------- */
 
-static json_t *dp_setting(const dpi_claimed *c) {
+static json_t *dp_setting(const dpi_claim *c) {
     if (!is_proven(c))
         return json_pack("{s:n, s:s}", "model", "trust",
                          c->no_records
@@ -49,7 +49,7 @@ static json_t *dp_setting(const dpi_claimed *c) {
 
 /* ---- 2. The definition ---------------------------------------------------------------------- */
 
-static json_t *covered(const dpi_claimed *c) {
+static json_t *covered(const dpi_claim *c) {
     const char *const all[] = {
         "every use of the records in this work, for all that is released of it together; what ends "
         "early is paid for as a whole",
@@ -57,7 +57,7 @@ static json_t *covered(const dpi_claimed *c) {
     return is_proven(c) ? make_list(all) : json_array();
 }
 
-static json_t *not_covered(const dpi_claimed *c) {
+static json_t *not_covered(const dpi_claim *c) {
     const bool units = c->max_per_unit > 0;
     const char *const all[] = {
         "the choice of options, prompts, the query and hyper-parameters: inputs, which must not "
@@ -83,7 +83,7 @@ static json_t *not_covered(const dpi_claimed *c) {
 
 /* "one record = one .txt file; 16 records", without the number where it is secret or there are
  * none. */
-static void unit_text(const dpi_claimed *c, char *text, size_t size) {
+static void unit_text(const dpi_claim *c, char *text, size_t size) {
     const bool is_known = c->record_kind != DPI_RECORD_OTHER, units = c->max_per_unit > 0;
     int n = 0;
     if (is_local(c)) {
@@ -102,7 +102,7 @@ static void unit_text(const dpi_claimed *c, char *text, size_t size) {
 }
 
 /* What all mechanisms release, one after the other. */
-static void output_text(const dpi_claimed *c, char *text, size_t size) {
+static void output_text(const dpi_claim *c, char *text, size_t size) {
     size_t n = 0;
     text[0] = '\0';
     for (int32_t i = 0; i < c->n_parts && n < size; i++) {
@@ -112,7 +112,7 @@ static void output_text(const dpi_claimed *c, char *text, size_t size) {
     }
 }
 
-static json_t *dp_definition(const dpi_claimed *c) {
+static json_t *dp_definition(const dpi_claim *c) {
     const bool proven = is_proven(c);
     char unit[192], output[400];
     unit_text(c, unit, sizeof unit);
@@ -122,7 +122,7 @@ static json_t *dp_definition(const dpi_claimed *c) {
         "mechanism_output", output, "unit", unit,
         "neighbours", proven ? dpi_adjacency_name(c->adjacency) : NULL,
         "neighbours_meaning", proven ? dpi_claim_meaning(c) : NULL,
-        "composition", proven ? dpi_claimed_composition(c) : NULL);
+        "composition", proven ? dpi_claim_composition(c) : NULL);
 }
 
 /* ---- 3. Accounting -------------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ static bool append(json_t *list, const char *text) {
     return !text || json_array_append_new(list, json_string(text)) == 0;
 }
 
-static bool add_assumptions(json_t *list, const dpi_claimed *c, const dpi_claim_part *p) {
+static bool add_assumptions(json_t *list, const dpi_claim *c, const dpi_claim_part *p) {
     const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
     const char *own[DPI_ASSUMPTIONS_MAX + 1] = {NULL};
     const char *const *all = m->assumptions ? m->assumptions : own;
@@ -143,14 +143,14 @@ static bool add_assumptions(json_t *list, const dpi_claimed *c, const dpi_claim_
     return ok;
 }
 
-static void type_text(const dpi_claimed *c, char *text, size_t size) {
+static void type_text(const dpi_claim *c, char *text, size_t size) {
     dpi_sampler_options o;
     size_t n = 0;
     text[0] = '\0';
     for (int32_t i = 0; i < c->n_parts && n < size; i++) {
         const dpi_mechanism_ops *m = dpi_mechanism_ops_get(c->parts[i].mechanism);
         const char *type = m->accounting ? m->accounting
-                           : m->sampler && dpi_claimed_sampler(c, &o)
+                           : m->sampler && dpi_claim_sampler(c, &o)
                                ? dpi_accountant_text(o.accountant)
                                : NULL;
         if (type)
@@ -158,7 +158,7 @@ static void type_text(const dpi_claimed *c, char *text, size_t size) {
     }
 }
 
-static json_t *accounting(const dpi_claimed *c) {
+static json_t *accounting(const dpi_claim *c) {
     json_t *list = json_array();
     char type[256];
     if (!is_proven(c))
@@ -182,10 +182,10 @@ static json_t *accounting(const dpi_claimed *c) {
 }
 
 /* The formal statement. Without a guarantee it has no numbers, which could be taken for one. */
-static json_t *formal_statement(const dpi_claimed *c) {
+static json_t *formal_statement(const dpi_claim *c) {
     char guarantee[128], text[512];
-    const bool is_private = dpi_claimed_is_private(c);
-    dpi_claimed_guarantee(c, guarantee, sizeof guarantee);
+    const bool is_private = dpi_claim_is_private(c);
+    dpi_claim_guarantee(c, guarantee, sizeof guarantee);
     if (!is_proven(c))
         snprintf(text, sizeof text, "No guarantee.");
     else if (!is_private)
@@ -206,7 +206,7 @@ static json_t *formal_statement(const dpi_claimed *c) {
 /* ---- 4. Transparency ------------------------------------------------------------------------ */
 
 /* Where the numbers of the pace come from; "" without a pace. */
-static void pace_source(const dpi_claimed *c, char *text, size_t size) {
+static void pace_source(const dpi_claim *c, char *text, size_t size) {
     const char *given = dpi_pace_given_name(c->pace_given);
     dpi_sampler_options o;
     text[0] = '\0';
@@ -215,12 +215,12 @@ static void pace_source(const dpi_claimed *c, char *text, size_t size) {
                  "found from %d texts that the model drew from the public prompt before a record "
                  "was read; they cost nothing%s%s%s", (int)c->pace_texts, given ? "; " : "",
                  given ? given : "", given ? " was given by the operator" : "");
-    else if (dpi_claimed_sampler(c, &o) && o.pace != DPI_PACE_NONE)
+    else if (dpi_claim_sampler(c, &o) && o.pace != DPI_PACE_NONE)
         snprintf(text, size, "given by the operator: an input, like the other options");
 }
 
 /* The same of groups of similar records. */
-static void group_source(const dpi_claimed *c, char *text, size_t size) {
+static void group_source(const dpi_claim *c, char *text, size_t size) {
     text[0] = '\0';
     if (c->cluster_texts > 0)
         snprintf(text, size,
@@ -231,7 +231,7 @@ static void group_source(const dpi_claimed *c, char *text, size_t size) {
 }
 
 /* "" where texts have any form. */
-static void form_source(const dpi_claimed *c, char *text, size_t size) {
+static void form_source(const dpi_claim *c, char *text, size_t size) {
     text[0] = '\0';
     if (c->grammar[0])
         snprintf(text, size,
@@ -240,13 +240,13 @@ static void form_source(const dpi_claimed *c, char *text, size_t size) {
 }
 
 /* What was used, with its source; of a sampler with the settings that cost nothing. */
-static void method_text(const dpi_claimed *c, char *text, size_t size) {
+static void method_text(const dpi_claim *c, char *text, size_t size) {
     dpi_sampler_options o;
     dpi_mechanism_info info;
     size_t n = 0;
     for (int32_t i = 0; i < c->n_parts && n < size; i++) {
         dpi_mechanism_info_get(c->parts[i].mechanism, &info);
-        if (dpi_mechanism_ops_get(info.id)->sampler && dpi_claimed_sampler(c, &o)) {
+        if (dpi_mechanism_ops_get(info.id)->sampler && dpi_claim_sampler(c, &o)) {
             dpi_method_settings(&o, text + n, size - n);
             n += strlen(text + n);
         } else {
@@ -256,7 +256,7 @@ static void method_text(const dpi_claimed *c, char *text, size_t size) {
     }
 }
 
-static json_t *transparency(const dpi_claimed *c) {
+static json_t *transparency(const dpi_claim *c) {
     char method[700], pace[200], groups[240], form[160];
     method_text(c, method, sizeof method);
     pace_source(c, pace, sizeof pace);
@@ -280,14 +280,14 @@ static json_t *transparency(const dpi_claimed *c) {
 
 /* ---- All of it ------------------------------------------------------------------------------ */
 
-json_t *dpi_report_json(const dpi_claimed *c, bool complete, json_t *software, json_t *model,
+json_t *dpi_report_json(const dpi_claim *c, bool complete, json_t *software, json_t *model,
                         json_t *output, const dpi_report_added *added) {
     char label[160];
-    dpi_claimed_label(c, label, sizeof label);
+    dpi_claim_label(c, label, sizeof label);
     return json_pack("{s:i, s:b, s:s, s:b, s:O, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
                      "s:o, s:O}",
         "dpinfer_report", DPI_REPORT_SCHEMA,
-        "private", dpi_claimed_is_private(c),
+        "private", dpi_claim_is_private(c),
         "label", label,
         "complete", complete,
         "meta", added->meta,
@@ -296,8 +296,8 @@ json_t *dpi_report_json(const dpi_claimed *c, bool complete, json_t *software, j
         "dp_definition", dp_definition(c),
         "accounting", accounting(c),
         "statement", formal_statement(c),
-        "claim", dpi_claimed_json(c),
-        "follows", dpi_claimed_follows(c),
+        "claim", dpi_claim_json(c),
+        "follows", dpi_claim_follows(c),
         "transparency", transparency(c),
         "software", software,
         "model", model,

@@ -8,10 +8,10 @@
 #include "pipeline/claim/claim_json.h"
 #include "pipeline/release/run_claim.h"
 
-void dpi_run_to_claim(const dpi_claim *r, dpi_claimed *c) {
+void dpi_claim_of_run(const dpi_run *r, dpi_claim *c) {
     const dpi_sampler_options *o = &r->method;
     const dpi_method_info *m = dpi_method_get(o->method);
-    dpi_claimed_init(c);
+    dpi_claim_init(c);
     c->adjacency = o->adjacency;
     c->record_kind = r->record_kind;
     c->max_per_unit = o->max_per_unit;
@@ -25,56 +25,56 @@ void dpi_run_to_claim(const dpi_claim *r, dpi_claimed *c) {
     snprintf(c->model_name, sizeof c->model_name, "%s", r->model_name);
     snprintf(c->grammar, sizeof c->grammar, "%s", r->grammar);
     c->ledger = r->ledger;
-    dpi_claim_part *part = dpi_claimed_add(c, m->name);
+    dpi_claim_part *part = dpi_claim_add(c, m->name);
     part->n_runs = r->n_texts;
     dpi_sampler_to_part(o, part);
     part->plan = r->plan;
     dpi_sampler_part_bound(o, part);
-    c->rho = part->rho > 0 ? dpi_claim_rho(r) : 0;
-    c->epsilon = m->has_guarantee ? dpi_claim_epsilon(r) : (double)INFINITY;
+    c->rho = part->rho > 0 ? dpi_run_rho(r) : 0;
+    c->epsilon = m->has_guarantee ? dpi_run_epsilon(r) : (double)INFINITY;
     if (r->histogram == 0)
         return;
-    dpi_claim_part *histogram = dpi_claimed_add(c, "histogram");
+    dpi_claim_part *histogram = dpi_claim_add(c, "histogram");
     histogram->values[0] = r->histogram;
-    histogram->rho = dpi_claim_histogram_rho(r);
+    histogram->rho = dpi_run_histogram_rho(r);
     dpi_part_cost(histogram, DPI_COST_ZCDP, 1, histogram->rho, 0);
 }
 
 /* ---- What it says ---------------------------------------------------------------------------- */
 
-size_t dpi_claim_guarantee(const dpi_claim *run, char *text, size_t size) {
-    dpi_claimed claim;
-    dpi_run_to_claim(run, &claim);
-    return dpi_claimed_guarantee(&claim, text, size);
+size_t dpi_run_guarantee(const dpi_run *run, char *text, size_t size) {
+    dpi_claim claim;
+    dpi_claim_of_run(run, &claim);
+    return dpi_claim_guarantee(&claim, text, size);
 }
 
-dpi_status dpi_claim_cost(const dpi_claim *run, dpi_cost *cost, dpi_error *err) {
-    dpi_claimed claim;
-    dpi_run_to_claim(run, &claim);
-    return dpi_claimed_cost(&claim, cost, err);
+dpi_status dpi_run_cost(const dpi_run *run, dpi_cost *cost, dpi_error *err) {
+    dpi_claim claim;
+    dpi_claim_of_run(run, &claim);
+    return dpi_claim_cost(&claim, cost, err);
 }
 
-dpi_status dpi_claim_facts(const dpi_claim *run, dpi_fact *facts, size_t *n_facts,
+dpi_status dpi_run_facts(const dpi_run *run, dpi_fact *facts, size_t *n_facts,
                            dpi_error *err) {
-    dpi_claimed claim;
-    DPI_TRY(dpi_claim_check(run, err));
-    dpi_run_to_claim(run, &claim);
-    dpi_claimed_facts(&claim, facts, n_facts);
+    dpi_claim claim;
+    DPI_TRY(dpi_run_check(run, err));
+    dpi_claim_of_run(run, &claim);
+    dpi_claim_facts(&claim, facts, n_facts);
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_claim_statement(const dpi_claim *run, int32_t complete, char **text,
+dpi_status dpi_run_statement(const dpi_run *run, int32_t complete, char **text,
                                dpi_error *err) {
-    dpi_claimed claim;
-    DPI_TRY(dpi_claim_check(run, err));
-    dpi_run_to_claim(run, &claim);
-    return dpi_claimed_statement(&claim, complete, text, err);
+    dpi_claim claim;
+    DPI_TRY(dpi_run_check(run, err));
+    dpi_claim_of_run(run, &claim);
+    return dpi_claim_statement(&claim, complete, text, err);
 }
 
-void dpi_claim_to_run(const dpi_claimed *c, dpi_claim *r) {
-    dpi_claim_init(r);
-    const dpi_claim_part *part = dpi_claimed_sampler(c, &r->method);
-    const dpi_claim_part *histogram = dpi_claimed_part(c, "histogram");
+void dpi_run_of_claim(const dpi_claim *c, dpi_run *r) {
+    dpi_run_init(r);
+    const dpi_claim_part *part = dpi_claim_sampler(c, &r->method);
+    const dpi_claim_part *histogram = dpi_claim_find(c, "histogram");
     r->record_kind = c->record_kind;
     r->labels = c->labels, r->n_labels = c->n_labels;
     r->cluster_texts = c->cluster_texts;
@@ -90,19 +90,19 @@ void dpi_claim_to_run(const dpi_claimed *c, dpi_claim *r) {
     r->histogram = histogram ? (int32_t)histogram->values[0] : 0;
 }
 
-json_t *dpi_report_parameters(const dpi_claim *run) {
-    dpi_claimed claim;
-    dpi_run_to_claim(run, &claim);
-    return dpi_claimed_json(&claim);
+json_t *dpi_report_parameters(const dpi_run *run) {
+    dpi_claim claim;
+    dpi_claim_of_run(run, &claim);
+    return dpi_claim_json(&claim);
 }
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-int64_t dpi_claim_n_texts(const dpi_claimed *c) {
+int64_t dpi_claim_n_texts(const dpi_claim *c) {
     dpi_mechanism_info info;
     int64_t n = 0;
     for (int32_t i = 0; i < c->n_parts; i++) {
-        const double texts = dpi_claimed_value(&c->parts[i], "n_texts");
+        const double texts = dpi_claim_value(&c->parts[i], "n_texts");
         dpi_mechanism_info_get(c->parts[i].mechanism, &info);
         n = texts >= 1                           ? (int64_t)texts
             : strcmp(info.runs, "texts") == 0 ? c->parts[i].n_runs
@@ -111,10 +111,10 @@ int64_t dpi_claim_n_texts(const dpi_claimed *c) {
     return n;
 }
 
-int64_t dpi_claim_n_tokens(const dpi_claimed *c) {
+int64_t dpi_claim_n_tokens(const dpi_claim *c) {
     int64_t n = 0;
     for (int32_t i = 0; i < c->n_parts; i++) {
-        const double tokens = dpi_claimed_value(&c->parts[i], "T");
+        const double tokens = dpi_claim_value(&c->parts[i], "T");
         n = tokens >= 1 ? (int64_t)tokens : n;
     }
     return n;

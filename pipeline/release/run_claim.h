@@ -4,18 +4,18 @@
 
 #include <jansson.h>
 
-#include "dpinfer/claimed.h"
+#include "dpinfer/claim.h"
 
 /* The settled numbers of a run as a claim, with what follows from them but for what a ledger
  * counts; and back. */
-void dpi_run_to_claim(const dpi_claim *run, dpi_claimed *claim);
-void dpi_claim_to_run(const dpi_claimed *claim, dpi_claim *run);
+void dpi_claim_of_run(const dpi_run *run, dpi_claim *claim);
+void dpi_run_of_claim(const dpi_claim *claim, dpi_run *run);
 /* The claim of a run as JSON. NULL if out of memory. */
-json_t *dpi_report_parameters(const dpi_claim *run);
+json_t *dpi_report_parameters(const dpi_run *run);
 
 /* What a claim says of texts: how many of them were written, and of how many tokens at most; 0: it
  * says nothing. */
-int64_t dpi_claim_n_texts(const dpi_claimed *claim);
-int64_t dpi_claim_n_tokens(const dpi_claimed *claim);
+int64_t dpi_claim_n_texts(const dpi_claim *claim);
+int64_t dpi_claim_n_tokens(const dpi_claim *claim);
 
 #endif

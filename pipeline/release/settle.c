@@ -12,7 +12,7 @@
 #include "dp/exact/noise.h"
 #include "dp/methods/method.h"
 #include "engine/adapter.h"
-#include "pipeline/claim.h"
+#include "pipeline/run.h"
 #include "pipeline/records/records.h"
 #include "pipeline/release/plan.h"
 
@@ -55,7 +55,7 @@ static int64_t count_records(const dpi_release_options *o) {
 }
 
 /* What the guarantee protects, and M. */
-static dpi_status settle_units(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+static dpi_status settle_units(const dpi_release_options *o, dpi_run *c, dpi_error *err) {
     const bool units = o->records && dpi_records_has_units(o->records);
     if (units && is_plain(o))
         return dpi_fail(err, DPI_STATUS_ARG, "plain and unit_field: allowed is one of them");
@@ -68,7 +68,7 @@ static dpi_status settle_units(const dpi_release_options *o, dpi_claim *c, dpi_e
     return DPI_STATUS_OK;
 }
 
-static dpi_status settle_plain(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+static dpi_status settle_plain(const dpi_release_options *o, dpi_run *c, dpi_error *err) {
     const int64_t n = count_records(o);
     c->n_texts = o->n_texts > 0 ? o->n_texts : 1;
     c->method.n_ref = 0;
@@ -115,7 +115,7 @@ static dpi_status refuse_shortfall(int64_t n, int64_t batch, int64_t n_texts, in
 
 /* Public texts that centroids are found from: a share of the run, as far as each group has enough
  * of them. */
-static int32_t count_cluster_texts(const dpi_claim *c) {
+static int32_t count_cluster_texts(const dpi_run *c) {
     const int64_t n = dpi_plan_public_texts(c);
     const int64_t least = (int64_t)LEAST_PER_GROUP * c->n_labels;
     const int64_t most = (int64_t)PER_GROUP * c->n_labels;
@@ -124,10 +124,10 @@ static int32_t count_cluster_texts(const dpi_claim *c) {
 
 /* B and the number of texts. Where records are assigned both must be given: what follows from the
  * records is secret. */
-static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c,
+static dpi_status settle_batches(const dpi_release_options *o, dpi_run *c,
                                  dpi_label_list *labels, dpi_error *err) {
     const int64_t n = count_records(o);
-    const bool assigned = dpi_claim_is_assigned(c);
+    const bool assigned = dpi_run_is_assigned(c);
     if (assigned && (o->batch == 0 || (o->n_texts == 0 && !o->label_texts)))
         return dpi_fail(err, DPI_STATUS_ARG,
                         "batch and n_texts must be given with add/remove and with subsample: they "
@@ -139,7 +139,7 @@ static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c,
     int64_t n_texts = assigned ? o->n_texts : (n + batch - 1) / batch;
     if (!assigned && !c->labels && o->n_texts > n_texts)
         return refuse_shortfall(n, batch, n_texts, o->n_texts,
-                                dpi_claim_has_units(c) ? "units" : "records", err);
+                                dpi_run_has_units(c) ? "units" : "records", err);
     if (!assigned && o->n_texts > 0)
         n_texts = o->n_texts;
     if (c->labels) {
@@ -158,11 +158,11 @@ static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c,
                         o->n_clusters, (long long)n_texts);
     c->cluster_texts = o->n_clusters > 0 ? count_cluster_texts(c) : 0;
     c->n_records = assigned ? 0 : n;
-    return dpi_claim_check(c, err);
+    return dpi_run_check(c, err);
 }
 
 /* What of the budget the histogram takes. */
-static dpi_status settle_histogram(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+static dpi_status settle_histogram(const dpi_release_options *o, dpi_run *c, dpi_error *err) {
     double rho = o->method.rho;
     if (o->histogram_rho == 0)
         return DPI_STATUS_OK;
@@ -173,7 +173,7 @@ static dpi_status settle_histogram(const dpi_release_options *o, dpi_claim *c, d
                         o->histogram_rho, 128.0 / DPI_NOISE_VARIANCE_MAX);
     if (o->method.epsilon > 0)
         DPI_TRY(dpi_zcdp_rho(o->method.epsilon, o->method.delta, &rho, err));
-    const double texts = nextafter(rho - dpi_claim_histogram_rho(c), 0);
+    const double texts = nextafter(rho - dpi_run_histogram_rho(c), 0);
     if (!(texts > 0))
         return dpi_fail(err, DPI_STATUS_BUDGET,
                         "histogram_rho: found %g, allowed less than the budget, rho %g",
@@ -185,7 +185,7 @@ static dpi_status settle_histogram(const dpi_release_options *o, dpi_claim *c, d
 
 /* Groups of similar records. Another process would have to find the same centroids to the last bit,
  * or a record could be in two texts. */
-static dpi_status settle_clusters(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+static dpi_status settle_clusters(const dpi_release_options *o, dpi_run *c, dpi_error *err) {
     const bool labels = o->n_labels > 0 || o->label_texts || o->labels == DPI_LABELS_PUBLIC ||
                         (o->records && dpi_records_has_labels(o->records)) ||
                         dpi_prompt_options_have_label(&o->prompts);
@@ -207,12 +207,12 @@ static dpi_status settle_clusters(const dpi_release_options *o, dpi_claim *c, dp
 }
 
 /* How labels are read. */
-static dpi_status settle_labels(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+static dpi_status settle_labels(const dpi_release_options *o, dpi_run *c, dpi_error *err) {
     if (o->n_clusters != 0)
         return settle_clusters(o, c, err);
     const bool given = o->n_labels > 0 || o->labels || o->label_texts || o->histogram_rho != 0;
     const bool there = o->records ? dpi_records_has_labels(o->records)
-                                  : given && dpi_claim_is_assigned(c);
+                                  : given && dpi_run_is_assigned(c);
     if (!there && (given || dpi_prompt_options_have_label(&o->prompts)))
         return dpi_fail(err, DPI_STATUS_ARG, "label_field: found none, needed for labels%s",
                         given ? "" : ": {label} stands in a prompt");
@@ -220,7 +220,7 @@ static dpi_status settle_labels(const dpi_release_options *o, dpi_claim *c, dpi_
         return DPI_STATUS_OK;
     if (is_plain(o))
         return dpi_fail(err, DPI_STATUS_ARG, "plain and label_field: allowed is one of them");
-    c->labels = dpi_claim_is_assigned(c) ? DPI_LABELS_PRIVATE : DPI_LABELS_PUBLIC;
+    c->labels = dpi_run_is_assigned(c) ? DPI_LABELS_PRIVATE : DPI_LABELS_PUBLIC;
     if (o->labels && o->labels != c->labels)
         return dpi_fail(err, DPI_STATUS_ARG, "labels: found %s, allowed %s %s",
                         dpi_labels_name(o->labels), dpi_labels_name(c->labels),
@@ -230,14 +230,14 @@ static dpi_status settle_labels(const dpi_release_options *o, dpi_claim *c, dpi_
     return settle_histogram(o, c, err);
 }
 
-static dpi_status settle_records(const dpi_release_options *o, dpi_claim *c,
+static dpi_status settle_records(const dpi_release_options *o, dpi_run *c,
                                  dpi_label_list *labels, dpi_error *err) {
     DPI_TRY(settle_units(o, c, err));
     DPI_TRY(dpi_check_range("labels", o->labels, 0, DPI_LABELS_PRIVATE, err));
     DPI_TRY(dpi_check_range("n_labels", o->n_labels, 0, DPI_LABELS_MAX, err));
     DPI_TRY(settle_labels(o, c, err));
     c->record_kind = o->records ? dpi_records_kind(o->records) : DPI_RECORD_OTHER;
-    if (o->records && reads_records(o) && count_records(o) == 0 && !dpi_claim_is_assigned(c))
+    if (o->records && reads_records(o) && count_records(o) == 0 && !dpi_run_is_assigned(c))
         return dpi_records_refuse_empty(o->records, err);
     if (is_plain(o))
         return settle_plain(o, c, err);
@@ -283,7 +283,7 @@ static dpi_status check_numbers(const dpi_release_options *o, dpi_error *err) {
 }
 
 /* Each part of a batch by position has a slot. */
-static dpi_status check_spread(const dpi_release_options *o, const dpi_claim *c, dpi_error *err) {
+static dpi_status check_spread(const dpi_release_options *o, const dpi_run *c, dpi_error *err) {
     if (!o->spread)
         return DPI_STATUS_OK;
     if (!dpi_method_ops_get(o->method.method)->partial || o->n_parallel > 1 || o->n_shards > 0 ||
@@ -292,7 +292,7 @@ static dpi_status check_spread(const dpi_release_options *o, const dpi_claim *c,
                         "spread is allowed with a method whose sums merge, one text at a time, "
                         "and without shards");
     DPI_TRY(dpi_check_range("spread.count", o->spread->count, 1,
-                            dpi_claim_is_assigned(c) || c->method.n_ref > DPI_PARTS_MAX
+                            dpi_run_is_assigned(c) || c->method.n_ref > DPI_PARTS_MAX
                                 ? DPI_PARTS_MAX
                                 : c->method.n_ref, err));
     return dpi_check_range("spread.index", o->spread->index, 0, o->spread->count - 1, err);
@@ -316,11 +316,11 @@ static dpi_status check_job(const dpi_release_options *o, dpi_error *err) {
 }
 
 /* The claim, but for what needs the model. */
-static dpi_status settle_options(const dpi_release_options *o, dpi_claim *c,
+static dpi_status settle_options(const dpi_release_options *o, dpi_run *c,
                                  dpi_label_list *labels, dpi_error *err) {
     DPI_TRY(check_structs(o, err));
     DPI_TRY(check_numbers(o, err));
-    dpi_claim_init(c);
+    dpi_run_init(c);
     c->method = o->method;
     c->method.random = NULL;
     c->method.random_user = NULL;
@@ -330,7 +330,7 @@ static dpi_status settle_options(const dpi_release_options *o, dpi_claim *c,
 }
 
 dpi_status dpi_release_options_check(const dpi_release_options *options, dpi_error *err) {
-    dpi_claim claim;
+    dpi_run claim;
     dpi_label_list labels = {0};
     const dpi_status status = settle_options(options, &claim, &labels, err);
     dpi_labels_free(&labels);
@@ -402,10 +402,10 @@ static dpi_status settle_prompts(dpi_plan *plan, dpi_error *err) {
 /* By position a sampler is made at once: whatever could be wrong with it is known before a charge.
  * Where records are assigned its slots are not known yet. */
 static dpi_status settle_sampler(dpi_plan *plan, dpi_error *err) {
-    dpi_claim *c = &plan->claim;
+    dpi_run *c = &plan->claim;
     dpi_sampler *sampler;
-    if (dpi_claim_is_assigned(c)) {
-        const dpi_status status = dpi_claim_settle(c, err);
+    if (dpi_run_is_assigned(c)) {
+        const dpi_status status = dpi_run_settle(c, err);
         plan->sampler = c->plan;
         return status;
     }
@@ -415,7 +415,7 @@ static dpi_status settle_sampler(dpi_plan *plan, dpi_error *err) {
     dpi_sampler_free(sampler);
     if (!is_plain(&plan->options))
         c->plan = plan->sampler;
-    return dpi_claim_check(c, err);
+    return dpi_run_check(c, err);
 }
 
 /* Memory that the system could give now; 0: not known. */
@@ -468,7 +468,7 @@ static dpi_status settle_parallel(dpi_plan *plan, dpi_error *err) {
 static void name_model(dpi_plan *plan) {
     char name[64];
     dpi_model_adapted_name(&plan->info, name);
-    dpi_claim_name_model(&plan->claim, name);
+    dpi_run_name_model(&plan->claim, name);
 }
 
 /* Whether the model's tokens can write such texts is known before a record is read. */

@@ -11,15 +11,15 @@
 enum { SHARE_OF_ROWS = 8, TEXTS_LEAST = 2 };
 
 /* Of a text, in a step. */
-static int64_t count_rows(const dpi_claim *c) {
+static int64_t count_rows(const dpi_run *c) {
     return (int64_t)c->method.denominator * dpi_sampler_per_unit(&c->method) + 1;
 }
 
-int64_t dpi_plan_public_texts(const dpi_claim *c) {
+int64_t dpi_plan_public_texts(const dpi_run *c) {
     return c->n_texts * count_rows(c) / SHARE_OF_ROWS;
 }
 
-static int32_t count_texts(const dpi_claim *c, int32_t most) {
+static int32_t count_texts(const dpi_run *c, int32_t most) {
     const int64_t n_seq = count_rows(c), n = dpi_plan_public_texts(c);
     most = n_seq < most ? (int32_t)n_seq : most;
     return n < TEXTS_LEAST ? TEXTS_LEAST : n < most ? (int32_t)n : most;

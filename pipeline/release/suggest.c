@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "dp/methods/method.h"
 #include "dpinfer/account.h"
-#include "dpinfer/claimed.h"
+#include "dpinfer/claim.h"
 #include "dpinfer/registry.h"
 
 enum { HEARD = 10, WELL_HEARD = 100, BATCH_MOST = 4096, TOKENS_LEAST = 16 };
@@ -130,15 +130,15 @@ dpi_status dpi_suggest(const dpi_sampler_options *options, int64_t n_units, int3
 /* ---- A budget that fits ---------------------------------------------------------------------- */
 
 /* Whether the run with another budget, rho or epsilon, fits into what is left. */
-static bool fits(const dpi_claim *claim, const dpi_dataset_info *info, double rho,
+static bool fits(const dpi_run *claim, const dpi_dataset_info *info, double rho,
                  double epsilon) {
-    dpi_claim smaller = *claim;
+    dpi_run smaller = *claim;
     dpi_cost cost;
     double divergence;
     smaller.method.rho = rho;
     smaller.method.epsilon = epsilon;
     return dpi_sampler_plan_make(&smaller.method, &smaller.plan, NULL) == DPI_STATUS_OK &&
-           dpi_claim_cost(&smaller, &cost, NULL) == DPI_STATUS_OK &&
+           dpi_run_cost(&smaller, &cost, NULL) == DPI_STATUS_OK &&
            dpi_cost_renyi(&cost, info->order, &divergence, NULL) == DPI_STATUS_OK &&
            divergence * DPI_LEDGER_ONE <= (double)info->left - 1;
 }
@@ -151,7 +151,7 @@ static double three_digits(double x) {
 }
 
 /* What fits in zCDP is known; other accountants spend more at the same epsilon. */
-double dpi_suggest_budget(const dpi_claim *claim, const dpi_dataset_info *info) {
+double dpi_suggest_budget(const dpi_run *claim, const dpi_dataset_info *info) {
     const bool with_rho = claim->method.rho > 0;
     const double share = claim->method.subsample > 0 ? .5 : .93;
     double rho = (double)info->left / DPI_LEDGER_ONE / info->order, budget = rho;

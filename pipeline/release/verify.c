@@ -9,7 +9,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
-#include "pipeline/claim.h"
+#include "pipeline/run.h"
 #include "pipeline/claim/claim_file.h"
 #include "pipeline/claim/compare.h"
 #include "pipeline/release/hash.h"
@@ -90,7 +90,7 @@ static json_t *copy_model(const json_t *report) {
 
 static dpi_status read_sections(dpi_report *r, dpi_error *err) {
     const json_t *complete = json_object_get(r->recorded, "complete");
-    DPI_TRY(dpi_claimed_of_json(json_object_get(r->recorded, "claim"), &r->claim, err));
+    DPI_TRY(dpi_claim_of_json(json_object_get(r->recorded, "claim"), &r->claim, err));
     r->software = copy_software(r->recorded);
     r->model = copy_model(r->recorded);
     if (!dpi_report_added_read(&r->added, r->recorded))
@@ -101,7 +101,7 @@ static dpi_status read_sections(dpi_report *r, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_FORMAT, "the section '%s' is missing or malformed",
                         !r->software ? "software" : !r->model ? "model" : "complete");
     r->complete = json_is_true(complete);
-    dpi_claim_to_run(&r->claim, &r->run);
+    dpi_run_of_claim(&r->claim, &r->run);
     r->run.random_weights = json_is_true(json_object_get(r->model, "random_weights"));
     return DPI_STATUS_OK;
 }
@@ -207,7 +207,7 @@ static dpi_status count_texts(json_t *output, const char *path, int64_t n_bytes,
 }
 
 /* The section `output` with the hash and the size of the file; `path` NULL: as it is recorded. */
-static dpi_status hash_output(const dpi_report *r, const dpi_claimed *claim, const char *path,
+static dpi_status hash_output(const dpi_report *r, const dpi_claim *claim, const char *path,
                               json_t **output, dpi_error *err) {
     char hex[DPI_HASH_HEX + 1];
     int64_t n_bytes;
@@ -237,7 +237,7 @@ void dpi_report_reopen(dpi_report *r) {
     r->added.recorded = NULL;
 }
 
-static dpi_status recompute(const dpi_report *r, const dpi_claimed *claim, const char *model_path,
+static dpi_status recompute(const dpi_report *r, const dpi_claim *claim, const char *model_path,
                             const char *output_path, json_t **expected, dpi_error *err) {
     json_t *model = json_copy(r->model), *files;
     if (json_is_object(model) &&
@@ -273,7 +273,7 @@ static dpi_status recompute(const dpi_report *r, const dpi_claimed *claim, const
  * there; and what holds of that. */
 static dpi_status compare_trained(const dpi_report *r, const char *path, dpi_verification *v,
                                   dpi_error *err) {
-    dpi_claimed trained, begun = r->claim;
+    dpi_claim trained, begun = r->claim;
     dpi_gguf *file;
     DPI_TRY(dpi_gguf_open(path, true, &file, err));
     const dpi_status status = dpi_claim_file_compare(file, "trained", &trained, v, err);
@@ -282,7 +282,7 @@ static dpi_status compare_trained(const dpi_report *r, const char *path, dpi_ver
         return status;
     begun.n_parts = trained.n_parts < begun.n_parts ? trained.n_parts : begun.n_parts;
     memset(begun.grammar, 0, sizeof begun.grammar); /* of the texts */
-    json_t *a = dpi_claimed_json(&begun), *b = dpi_claimed_json(&trained);
+    json_t *a = dpi_claim_json(&begun), *b = dpi_claim_json(&trained);
     const bool same = a && b && json_equal(a, b);
     json_decref(a), json_decref(b);
     return dpi_compare_add(v, "claim", same ? DPI_VERDICT_OK : DPI_VERDICT_WRONG,
@@ -294,10 +294,10 @@ static bool is_none(const dpi_verification *v, const char *path) {
     return false;
 }
 
-dpi_status dpi_report_compare_claim(const dpi_report *r, const dpi_claimed *found,
+dpi_status dpi_report_compare_claim(const dpi_report *r, const dpi_claim *found,
                                     dpi_verification *v, dpi_error *err) {
-    json_t *recorded = json_pack("{s:o}", "claim", dpi_claimed_json(&r->claim));
-    json_t *computed = json_pack("{s:o}", "claim", dpi_claimed_json(found));
+    json_t *recorded = json_pack("{s:o}", "claim", dpi_claim_json(&r->claim));
+    json_t *computed = json_pack("{s:o}", "claim", dpi_claim_json(found));
     const dpi_status status =
         recorded && computed
             ? dpi_compare(recorded, computed, &(dpi_compare_rules){is_none}, v, err)
@@ -308,7 +308,7 @@ dpi_status dpi_report_compare_claim(const dpi_report *r, const dpi_claimed *foun
 
 dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const char *output_path,
                              dpi_verification *result, dpi_error *err) {
-    const dpi_claimed *claim = &r->claim;
+    const dpi_claim *claim = &r->claim;
     json_t *expected;
     if (!r->recorded || result->struct_size != sizeof *result)
         return dpi_fail(err, DPI_STATUS_ARG,
@@ -318,12 +318,12 @@ dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const 
     *result = (dpi_verification){.struct_size = sizeof *result,
                                  .model_hashed = model_path != NULL,
                                  .output_hashed = output_path != NULL,
-                                 .is_private = dpi_claimed_is_private(claim)};
-    dpi_claimed_label(claim, result->label, sizeof result->label);
+                                 .is_private = dpi_claim_is_private(claim)};
+    dpi_claim_label(claim, result->label, sizeof result->label);
     dpi_status status =
         dpi_compare(r->recorded, expected, &(dpi_compare_rules){is_given}, result, err);
     json_decref(expected);
-    if (status == DPI_STATUS_OK && model_path && dpi_claimed_part(claim, "gradients"))
+    if (status == DPI_STATUS_OK && model_path && dpi_claim_find(claim, "gradients"))
         status = compare_trained(r, model_path, result, err);
     if (status == DPI_STATUS_OK && !dpi_report_output_fits(&r->added, claim))
         status = dpi_compare_add(result, "output", DPI_VERDICT_WRONG,

@@ -206,7 +206,7 @@ static dpi_status open_merge(dpi_merge *m, const char *const *folders, size_t n,
     if (n == 0)
         return dpi_fail(err, DPI_STATUS_ARG, "no folder of a job");
     DPI_TRY(open_jobs(m, folders, n, err));
-    m->n_texts = dpi_report_claim(m->jobs[0]->report)->n_texts;
+    m->n_texts = dpi_report_run(m->jobs[0]->report)->n_texts;
     DPI_TRY(find_shards(m, err));
     if (!partial)
         DPI_TRY(name_missing(m, err));

@@ -145,7 +145,7 @@ dpi_status dpi_seal_records(const uint8_t *key, const dpi_plan *plan, char hex[D
 /* Without the ledger, which one process has. */
 static dpi_status seal_claim(const uint8_t *key, const dpi_plan *plan, const dpi_report *report,
                              char hex[DPI_SEAL_HEX + 1], dpi_error *err) {
-    dpi_claim claim = plan->claim;
+    dpi_run claim = plan->claim;
     claim.ledger = (dpi_claim_ledger){0};
     json_t *object = dpi_report_parameters(&claim);
     if (!object || json_object_set_new(object, "model", json_string(claim.model_name)) != 0 ||

@@ -89,7 +89,7 @@ static dpi_status make_job(const char *folder, dpi_release *release, dpi_report 
     if (status == DPI_STATUS_OK)
         status = dpi_release_reserve(release, err);
     if (status == DPI_STATUS_OK)
-        status = dpi_report_update(report, dpi_release_claim(release), err);
+        status = dpi_report_update(report, dpi_release_run(release), err);
     if (status == DPI_STATUS_OK) {
         release->books.charge = 0; /* it is the job's: not given back with the release */
         status = fill_folder(folder, key, release, report, err);
@@ -211,7 +211,7 @@ dpi_status dpi_shards_join(dpi_shards *job, int32_t i, int32_t n, dpi_release_op
                         dpi_error *err) {
     DPI_TRY(dpi_check_range("n_shards", n, 1, INT32_MAX, err));
     DPI_TRY(dpi_check_range("shard", i, 0, n - 1, err));
-    const dpi_claim *claim = dpi_report_claim(job->report);
+    const dpi_run *claim = dpi_report_run(job->report);
     job->shard = i;
     job->n_shards = n;
     DPI_TRY(name_shard(job, err));
@@ -248,8 +248,8 @@ static dpi_status check_parameters(const json_t *found, const json_t *wanted, dp
 }
 
 static dpi_status check_claim(const dpi_shards *job, const dpi_release *release, dpi_error *err) {
-    json_t *found = dpi_report_parameters(dpi_release_claim(release));
-    json_t *wanted = dpi_report_parameters(dpi_report_claim(job->report));
+    json_t *found = dpi_report_parameters(dpi_release_run(release));
+    json_t *wanted = dpi_report_parameters(dpi_report_run(job->report));
     const dpi_status status = found && wanted ? check_parameters(found, wanted, err)
                                               : dpi_no_memory(err, "the job");
     json_decref(found);

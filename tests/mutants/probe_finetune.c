@@ -21,11 +21,11 @@ dpi_finetune *open_training(const dpi_finetune_options *o) {
 }
 
 void assert_claim(const dpi_finetune *f, int32_t n_steps, double pure) {
-    const dpi_claimed *c = dpi_finetune_claim_of(f);
+    const dpi_claim *c = dpi_finetune_claim_of(f);
     dpi_gaussian g;
     double epsilon;
     dpi_gaussian_init(&g);
-    g.sigma = 2, g.sampling = dpi_claimed_value(c->parts, "sampling"), g.n_steps = n_steps;
+    g.sigma = 2, g.sampling = dpi_claim_value(c->parts, "sampling"), g.n_steps = n_steps;
     assert_ok(dpi_gaussian_epsilon(&g, 1e-3, &epsilon, ERR));
     hold(c->epsilon >= epsilon * (1 - 1e-12) + pure, "the claim is less than what it all costs");
 }
@@ -36,7 +36,7 @@ void assert_charge(const dpi_finetune *f, int32_t n_steps, double pure) {
     double divergence;
     dpi_cost_init(&cost);
     assert_ok(dpi_cost_add(&cost, DPI_COST_GAUSSIAN, n_steps, 2,
-                           dpi_claimed_value(dpi_finetune_claim_of(f)->parts, "sampling"), ERR));
+                           dpi_claim_value(dpi_finetune_claim_of(f)->parts, "sampling"), ERR));
     if (pure > 0)
         assert_ok(dpi_cost_add(&cost, DPI_COST_PURE, 1, pure, 0, ERR));
     assert_ok(dpi_cost_renyi(&cost, info.order, &divergence, ERR));
@@ -59,7 +59,7 @@ static void check_claims(void) {
     for (int i = 0; i < 2; i++) {
         const dpi_finetune_options o = training_options(open_people(i ? people : one), 30);
         dpi_finetune *f = open_training(&o);
-        expected[i] = dpi_claimed_value(dpi_finetune_claim_of(f)->parts, "expected");
+        expected[i] = dpi_claim_value(dpi_finetune_claim_of(f)->parts, "expected");
         assert_claim(f, 30, 0);
         dpi_finetune_free(f);
     }
@@ -140,7 +140,7 @@ static void check_labels(void) {
 }
 
 /* A report with a digit of this key, after `from`, made another one, which then does not hold. */
-static void change_digit(const dpi_claimed *c, const char *from, const char *key,
+static void change_digit(const dpi_claim *c, const char *from, const char *key,
                          const char *message) {
     char *json;
     size_t n_bytes;
@@ -166,7 +166,7 @@ static void change_digit(const dpi_claimed *c, const char *from, const char *key
 static void check_report(void) {
     const dpi_finetune_options o = training_options(open_people(people), 30);
     dpi_finetune *f = open_training(&o);
-    const dpi_claimed *c = dpi_finetune_claim_of(f);
+    const dpi_claim *c = dpi_finetune_claim_of(f);
     change_digit(c, "\"statement\"", "\"epsilon\": ", "a report with a lower epsilon holds");
     change_digit(c, "\"follows\"", "\"epsilon\": ", "a report with a lower epsilon holds");
     change_digit(c, "\"data\"", "\"n_units\": ",

@@ -23,7 +23,7 @@ static labeled run_labels(const char *dataset, int32_t adjacency, double rho, do
     dpi_release *r = open_release(&o);
     assert_ok(dpi_release_begin(r, ERR));
     seen.charged += info_of(dataset).charged;
-    for (int32_t i = 0; i < dpi_release_claim(r)->n_texts; i++) {
+    for (int32_t i = 0; i < dpi_release_run(r)->n_texts; i++) {
         int32_t *tokens[64] = {0};
         size_t n_tokens[64] = {0}, n_bytes;
         dpi_slots slots = {.tokens = tokens, .n_tokens = n_tokens};

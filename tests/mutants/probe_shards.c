@@ -19,7 +19,7 @@ static dpi_release_options options(const dpi_records *of) {
 
 static dpi_report *report_of(const dpi_release *release) {
     dpi_report *report;
-    assert_ok(dpi_report_create(dpi_release_claim(release), model, model_file, &report, ERR));
+    assert_ok(dpi_report_create(dpi_release_run(release), model, model_file, &report, ERR));
     return report;
 }
 

@@ -48,12 +48,12 @@ static inline void assert_not_opened(const dpi_finetune_options *o, const char *
 }
 
 /* A value of the training. */
-static inline double value_of(const dpi_claimed *c, const char *key) {
-    return dpi_claimed_value(dpi_claimed_part(c, "gradients"), key);
+static inline double value_of(const dpi_claim *c, const char *key) {
+    return dpi_claim_value(dpi_claim_find(c, "gradients"), key);
 }
 
 /* Epsilon of the steps alone, at delta 1e-3. */
-static inline double epsilon_of(const dpi_claimed *c, int32_t n_steps) {
+static inline double epsilon_of(const dpi_claim *c, int32_t n_steps) {
     DEFAULTS(dpi_gaussian, g);
     double epsilon;
     g.sigma = value_of(c, "sigma"), g.sampling = value_of(c, "sampling"), g.n_steps = n_steps;
@@ -70,8 +70,8 @@ static inline void write_base(const tiny_spec *spec, const char *path) {
 }
 
 /* The claim of a file. */
-static inline dpi_claimed read_claim(const char *path, int32_t *holds) {
-    dpi_claimed c;
+static inline dpi_claim read_claim(const char *path, int32_t *holds) {
+    dpi_claim c;
     assert_ok(dpi_finetune_read_claim(path, &c, holds, ERR));
     return c;
 }

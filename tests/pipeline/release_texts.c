@@ -43,7 +43,7 @@ static char *write_text(const dpi_release *release, const dpi_release_event *e, 
 
 void draw_texts(dpi_release *release, bool as_lines, char *texts) {
     static char text[TEXT_BYTES];
-    const dpi_claim *claim = dpi_release_claim(release);
+    const dpi_run *claim = dpi_release_run(release);
     dpi_release_event e = {0};
     int32_t n_drawn = 0, n_read = 0, n_ends = 0, reading = -1;
     size_t n = 0;
@@ -54,7 +54,7 @@ void draw_texts(dpi_release *release, bool as_lines, char *texts) {
         assert_true(e.index == n_ends || (e.type == DPI_EVENT_PROMPT && e.index > n_ends));
         memcpy(text + n, e.text, e.n_bytes);
         n += e.n_bytes;
-        if (e.type == DPI_EVENT_PROMPT && !dpi_claim_is_assigned(claim)) {
+        if (e.type == DPI_EVENT_PROMPT && !dpi_run_is_assigned(claim)) {
             n_read = e.index > reading ? 0 : n_read; /* one text reads at a time */
             reading = e.index;
             assert_in_range(e.n_read, n_read + 1, e.n_prompts);

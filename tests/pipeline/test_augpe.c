@@ -68,28 +68,28 @@ static uint64_t hash_texts(const dpi_augpe *f) {
 
 /* rho at epsilon 1 and delta 1e-6 is .0243560 (docs/spec.md 4.1). */
 TEST(test_settle) {
-    dpi_claimed c;
+    dpi_claim c;
     dpi_claim_part *p = NULL;
     double *v = NULL;
     for (int32_t rounds = 1; rounds < 40; rounds += 3) {
-        dpi_claimed_init(&c);
+        dpi_claim_init(&c);
         c.delta = 1e-6, c.n_units = 1000, c.adjacency = DPI_ADJACENCY_ADD_REMOVE;
-        p = dpi_claimed_add(&c, "votes");
+        p = dpi_claim_add(&c, "votes");
         v = p->values;
         p->n_runs = rounds;
         v[DPI_VOTES_EPSILON] = 1, v[DPI_VOTES_TEXTS] = 10, v[DPI_VOTES_TOKENS] = 1;
-        assert_ok(dpi_claimed_settle(&c, ERR));
+        assert_ok(dpi_claim_settle(&c, ERR));
         /* R 16^2 / (2 s) */
         const long double rho = rounds * 32768.L / (long double)p->results[DPI_VOTES_VARIANCE];
         assert_true((long double)c.rho >= rho);
         assert_true(c.rho <= .0243561 && rho > .0243560 * .99);
         assert_true(c.epsilon <= 1 && c.epsilon > .99);
     }
-    const dpi_claimed good = c;
+    const dpi_claim good = c;
     v[DPI_VOTES_EPSILON] = 1e6; /* the least noise, which costs less */
-    assert_ok(dpi_claimed_settle(&c, ERR));
+    assert_ok(dpi_claim_settle(&c, ERR));
     assert_true(p->results[DPI_VOTES_VARIANCE] == 16 && c.rho >= 37 * 2048. && c.epsilon < 1e6);
-#define REFUSES(change, part) c = good, change, assert_error(dpi_claimed_settle(&c, ERR), ARG, part)
+#define REFUSES(change, part) c = good, change, assert_error(dpi_claim_settle(&c, ERR), ARG, part)
     REFUSES(c.n_units = 0, "units");
     REFUSES(c.delta = 2e-3, "delta");
     REFUSES(v[DPI_VOTES_RHO] = 1, "epsilon");
@@ -235,7 +235,7 @@ TEST(test_elsewhere) {
             assert_error(dpi_augpe_advance(f, &e, ERR), STATE, "failed before");
         else
             assert_true(user.n_public == 9 && user.n_varied == 12);
-        assert_int_equal((int)dpi_claimed_value(dpi_augpe_claim_of(f)->parts, "remote"), 1);
+        assert_int_equal((int)dpi_claim_value(dpi_augpe_claim_of(f)->parts, "remote"), 1);
     }
 }
 

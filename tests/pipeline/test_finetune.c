@@ -8,20 +8,20 @@ TEST(test_settled) {
     dpi_finetune_options o = say_options(by_record);
     o.seeded = 0, o.sigma = 0, o.epsilon = 2;
     OWN(dpi_finetune) f = open_finetune(&o);
-    const dpi_claimed *c = dpi_finetune_claim_of(f);
+    const dpi_claim *c = dpi_finetune_claim_of(f);
     assert_true(c->epsilon <= 2 && c->epsilon >= 1.999 && c->epsilon == epsilon_of(c, 6));
     const double q = value_of(c, "sampling");
     assert_true(q >= .4 && q < .4 + 1e-9 && ldexp(q, 32) == floor(ldexp(q, 32)));
-    assert_true(dpi_claimed_is_private(c));
+    assert_true(dpi_claim_is_private(c));
     o.epsilon = INFINITY;
     OWN(dpi_finetune) infinite = open_finetune(&o);
     assert_true(isinf(dpi_finetune_claim_of(infinite)->epsilon));
-    assert_false(dpi_claimed_is_private(dpi_finetune_claim_of(infinite)));
+    assert_false(dpi_claim_is_private(dpi_finetune_claim_of(infinite)));
     o.epsilon = 0, o.sigma = 1, o.seeded = 1;
     OWN(dpi_finetune) seeded = open_finetune(&o);
-    assert_false(dpi_claimed_is_private(dpi_finetune_claim_of(seeded)));
+    assert_false(dpi_claim_is_private(dpi_finetune_claim_of(seeded)));
     OWN_ARRAY(char) text = NULL;
-    assert_ok(dpi_claimed_statement(dpi_finetune_claim_of(seeded), 1, &text, ERR));
+    assert_ok(dpi_claim_statement(dpi_finetune_claim_of(seeded), 1, &text, ERR));
     assert_non_null(strstr(text, "Privacy statement: NOT PRIVATE"));
     assert_non_null(strstr(text, "guarantee          none (with secret randomness: ("));
 }
@@ -252,9 +252,9 @@ TEST(test_file) {
     train(&o, false, "adapter.gguf");
     int32_t intact;
     size_t n;
-    dpi_claimed c = read_claim(path_in(dir, "adapter.gguf"), &intact);
+    dpi_claim c = read_claim(path_in(dir, "adapter.gguf"), &intact);
     assert_true(value_of(&c, "sigma") == 1.5 && c.parts[0].n_runs == 6 && c.n_units == 10);
-    assert_true(intact && dpi_claimed_is_private(&c));
+    assert_true(intact && dpi_claim_is_private(&c));
     OWN_ARRAY(char) bytes = read_file(path_in(dir, "adapter.gguf"), &n);
     bytes[n - 3] ^= 1;
     write_file(path_in(dir, "changed.gguf"), bytes, n);
@@ -311,7 +311,7 @@ TEST(test_ledger) {
 TEST(test_spent) {
     dpi_finetune_options o = say_options(by_record);
     OWN(dpi_finetune) f = begin(&o);
-    const dpi_claimed *c = dpi_finetune_claim_of(f);
+    const dpi_claim *c = dpi_finetune_claim_of(f);
     double spent, last = -1;
     for (int32_t i = 0; i <= 6; i++, last = spent) {
         steps(f, i);

@@ -71,7 +71,7 @@ static const char *write_whole(const dpi_finetune *f, const char *base) {
 static void check_claim(const dpi_finetune *f, const char *path, int32_t merged) {
     static const char *const same[] = {"numbers", "rank", "alpha", "sigma", "sampling", "clip"};
     int32_t intact;
-    const dpi_claimed c = read_claim(path, &intact);
+    const dpi_claim c = read_claim(path, &intact);
     assert_true(intact && c.epsilon == f->claim.epsilon);
     assert_true(value_of(&c, "trained") == (merged ? 2 : f->options.full));
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)

@@ -184,7 +184,7 @@ TEST(test_epsilon) {
     OWN(dpi_records) records = open_labelled("r.csv", csv);
     dpi_finetune_options o = options_of(records);
     OWN(dpi_finetune) added = open_finetune(&o);
-    const dpi_claimed *c = dpi_finetune_claim_of(added);
+    const dpi_claim *c = dpi_finetune_claim_of(added);
     const double whole = epsilon_of(c, 2) + .25;
     assert_true(value_of(c, "sigma") == 3 && dpi_finetune_histogram_scale(c) == 4);
     assert_true(c->epsilon >= whole && c->epsilon < whole * (1 + 1e-12));
@@ -268,7 +268,7 @@ TEST(test_once) {
     for (int i = 0; i < N_LABELS; i++)
         assert_int_equal(task.counts[i], kept[1 + i] > 0 ? kept[1 + i] : 0);
     dpi_finetune_task_free(&task);
-    const dpi_claimed claim = read_claim(path_in(dir, "a.gguf"), &intact);
+    const dpi_claim claim = read_claim(path_in(dir, "a.gguf"), &intact);
     assert_int_equal(dpi_finetune_histogram_scale(&claim), 100);
     assert_true(intact && claim.epsilon > .01);
 }

@@ -281,9 +281,9 @@ static dpi_release *open_release(const char *record, const dpi_grammar *grammar)
 TEST(test_records_change_nothing) {
     dpi_release *a = open_release("x", NULL),
                 *b = open_release("A much longer and very different one.", NULL);
-    assert_memory_equal(dpi_release_claim(a), dpi_release_claim(b), sizeof(dpi_claim));
-    assert_true(dpi_release_claim(a)->pace_texts >= 2);
-    assert_true(dpi_release_claim(a)->method.pace_tokens > 0);
+    assert_memory_equal(dpi_release_run(a), dpi_release_run(b), sizeof(dpi_run));
+    assert_true(dpi_release_run(a)->pace_texts >= 2);
+    assert_true(dpi_release_run(a)->method.pace_tokens > 0);
     dpi_release_free(a);
     dpi_release_free(b);
 }
@@ -296,8 +296,8 @@ TEST(test_grammar) {
     dpi_grammar *grammar = NULL;
     assert_ok(dpi_grammar_parse(text, sizeof text - 1, &grammar, ERR));
     dpi_release *release = open_release("x", grammar), *any = open_release("x", NULL);
-    assert_in_range(dpi_release_claim(release)->method.pace_tokens, 1, 8);
-    assert_true(dpi_release_claim(any)->method.pace_tokens > 8);
+    assert_in_range(dpi_release_run(release)->method.pace_tokens, 1, 8);
+    assert_true(dpi_release_run(any)->method.pace_tokens > 8);
     dpi_release_free(release);
     dpi_release_free(any);
     dpi_grammar_free(grammar);
@@ -305,12 +305,12 @@ TEST(test_grammar) {
 
 TEST(test_statement_and_report) {
     dpi_release *release = open_release("x", NULL);
-    const dpi_claim *claim = dpi_release_claim(release);
+    const dpi_run *claim = dpi_release_run(release);
     dpi_report *report = NULL, *read = NULL;
     dpi_verification v = {.struct_size = sizeof v};
     char *statement, *text;
     size_t n;
-    assert_ok(dpi_claim_statement(claim, 1, &statement, ERR));
+    assert_ok(dpi_run_statement(claim, 1, &statement, ERR));
     assert_non_null(strstr(statement, "texts of the public prompt, which cost nothing"));
     assert_ok(dpi_report_create(claim, model, DPI_BUILTIN_MODEL, &report, ERR));
     assert_ok(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n, ERR));

@@ -139,7 +139,7 @@ static dpi_release_options options_of(const product *p, const dpi_records *recor
 
 /* By the formulas: the method's own cost, which audits hold to theirs, and the histogram's rho as
  * its noise says. */
-static void check_charge(const product *p, const dpi_claim *c, const char *dataset) {
+static void check_charge(const product *p, const dpi_run *c, const char *dataset) {
     int32_t order;
     double wanted;
     dpi_cost method;
@@ -153,7 +153,7 @@ static void check_charge(const product *p, const dpi_claim *c, const char *datas
         assert_true(rho <= .5 && rho > .45);
         wanted += order * rho;
         assert_ok(dpi_zcdp_epsilon(c->plan.rho_total + rho, c->method.delta, &epsilon, ERR));
-        assert_true(dpi_claim_epsilon(c) >= epsilon * (1 - 1e-9));
+        assert_true(dpi_run_epsilon(c) >= epsilon * (1 - 1e-9));
         assert_true(c->plan.rho_total + rho <= 3 * (1 + 1e-9)); /* the budget pays for it */
     }
     assert_true(found >= wanted && found <= wanted * 1.000001 + 1e-6);
@@ -168,7 +168,7 @@ static bool try_product(const product *p) {
     dpi_status status = dpi_release_open(&o, &r, ERR);
     if (status == DPI_STATUS_OK) {
         assert_ok(dpi_release_begin(r, ERR));
-        check_charge(p, dpi_release_claim(r), o.dataset);
+        check_charge(p, dpi_release_run(r), o.dataset);
     } else if (status != DPI_STATUS_ARG && status != DPI_STATUS_UNSUPPORTED) {
         assert_ok(status);
     }

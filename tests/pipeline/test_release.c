@@ -271,7 +271,7 @@ TEST(test_no_records) {
     assert_error(dpi_release_open(&o, &release, ERR), FORMAT, "no record");
     o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE;
     release = open_release(&o);
-    assert_int_equal(dpi_release_claim(release)->n_records, 0);
+    assert_int_equal(dpi_release_run(release)->n_records, 0);
     draw_texts(release, false, x);
     dpi_records_close(none);
 }
@@ -358,7 +358,7 @@ TEST(test_order) {
     dpi_release_free(release);
     o.records = NULL, o.n_records = 100, o.n_texts = 0;
     release = open_release(&o); /* a plan */
-    assert_int_equal(dpi_release_claim(release)->n_texts, 13);
+    assert_int_equal(dpi_release_run(release)->n_texts, 13);
     assert_error(dpi_release_advance(release, &e, ERR), STATE, "it is a plan");
     assert_ok(dpi_release_plan_get(release, &plan, ERR));
     assert_int_equal(plan.rows_per_step, 9 * plan.n_parallel);
@@ -389,9 +389,9 @@ static void draw_units(const char *content, int32_t adjacency, double subsample,
     o.method.max_per_unit = per_unit;
     o.method.pace = DPI_PACE_NONE; /* so that every token may tell a letter */
     dpi_release *release = open_release(&o);
-    const dpi_claim *claim = dpi_release_claim(release);
+    const dpi_run *claim = dpi_release_run(release);
     assert_int_equal(claim->method.max_per_unit, per_unit > 0 ? per_unit : 4);
-    assert_int_equal(claim->n_records, dpi_claim_is_assigned(claim) ? 0 : 6);
+    assert_int_equal(claim->n_records, dpi_run_is_assigned(claim) ? 0 : 6);
     assert_int_equal(dpi_release_null_records(release), -1);
     draw_texts(release, false, texts);
     dpi_records_close(records);

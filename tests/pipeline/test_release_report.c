@@ -16,7 +16,7 @@ static char *report_text(const dpi_release *release) {
     char *text;
     size_t n_bytes;
     assert_ok(
-        dpi_report_create(dpi_release_claim(release), model, DPI_BUILTIN_MODEL, &report, ERR));
+        dpi_report_create(dpi_release_run(release), model, DPI_BUILTIN_MODEL, &report, ERR));
     assert_ok(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n_bytes, ERR));
     dpi_report_free(report);
     return text;
@@ -28,10 +28,10 @@ static void check_report(const dpi_release_options *o) {
     dpi_verification v = {.struct_size = sizeof v};
     char *text = report_text(release), *at = strstr(text, "\"K\": "), *statement, *same;
     dpi_report *report = parse(text);
-    dpi_claim again = *dpi_report_claim(report);
-    assert_ok(dpi_claim_settle(&again, ERR));
-    assert_ok(dpi_claim_statement(dpi_release_claim(release), 1, &statement, ERR));
-    assert_ok(dpi_claim_statement(&again, 1, &same, ERR));
+    dpi_run again = *dpi_report_run(report);
+    assert_ok(dpi_run_settle(&again, ERR));
+    assert_ok(dpi_run_statement(dpi_release_run(release), 1, &statement, ERR));
+    assert_ok(dpi_run_statement(&again, 1, &same, ERR));
     assert_string_equal(statement, same);
     assert_ok(dpi_report_verify(report, DPI_BUILTIN_MODEL, NULL, &v, ERR));
     assert_int_equal(v.n_wrong, 0);

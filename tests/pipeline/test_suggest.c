@@ -73,7 +73,7 @@ TEST(test_refused) {
 /* rho is charged as order x rho: of what is left the largest number of three digits that is found
  * is a little below. Of an epsilon it is that of the rho that is left. */
 TEST(test_budget) {
-    dpi_claim claim = {.struct_size = sizeof claim};
+    dpi_run claim = {.struct_size = sizeof claim};
     dpi_dataset_info info;
     double epsilon;
     dpi_dataset_info_init(&info);

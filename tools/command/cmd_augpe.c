@@ -218,7 +218,7 @@ static void show(evolving *t, const dpi_augpe_event *e) {
 /* ---- What is written ------------------------------------------------------------------------- */
 
 static int32_t n_texts_of(const evolving *t) {
-    return (int32_t)dpi_claimed_value(&dpi_augpe_claim_of(t->augpe)->parts[0], "n_texts");
+    return (int32_t)dpi_claim_value(&dpi_augpe_claim_of(t->augpe)->parts[0], "n_texts");
 }
 
 static int write_all(const evolving *t, output *o) {
@@ -226,7 +226,7 @@ static int write_all(const evolving *t, output *o) {
     int code = CLI_OK;
     text_sink_open(&texts, o, t->jsonl ? TEXT_JSONL : TEXT_LINES, NULL);
     texts.screen = o->fd >= 0 && isatty(o->fd);
-    texts.is_private = dpi_claimed_is_private(dpi_augpe_claim_of(t->augpe)) != 0;
+    texts.is_private = dpi_claim_is_private(dpi_augpe_claim_of(t->augpe)) != 0;
     texts.counts = false;
     for (int32_t i = 0; i < n_texts_of(t) && code == CLI_OK; i++) {
         const text_head head = {.index = i};
@@ -242,7 +242,7 @@ static int write_all(const evolving *t, output *o) {
 static char *make_statement(const evolving *t, bool complete) {
     char *text;
     dpi_error err;
-    if (dpi_claimed_statement(dpi_augpe_claim_of(t->augpe), complete, &text, &err) !=
+    if (dpi_claim_statement(dpi_augpe_claim_of(t->augpe), complete, &text, &err) !=
         DPI_STATUS_OK) {
         cli_fail_library(CLI_FAILED, &err);
         return NULL;

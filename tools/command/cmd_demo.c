@@ -129,8 +129,8 @@ typedef struct scene {
     size_t n_text;
 } scene;
 
-static void guarantee_text(const dpi_claim *c, shown *row) {
-    if (dpi_claim_is_proven(c))
+static void guarantee_text(const dpi_run *c, shown *row) {
+    if (dpi_run_is_proven(c))
         snprintf(row->guarantee, sizeof row->guarantee, "(%g, %g)-DP", c->method.epsilon,
                  c->method.delta);
     else
@@ -221,14 +221,14 @@ static int count_documents(scene *d, const dpi_records *records) {
 }
 
 static int show_release(scene *d, int which, const release_input *in) {
-    const dpi_claim *c = dpi_release_claim(in->release);
+    const dpi_run *c = dpi_release_run(in->release);
     shown *row = &d->rows[which];
     const double begin = cli_now();
     dpi_error err;
     if (dpi_release_begin(in->release, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     int code = draw_texts(d, which, in->release);
-    *row = (shown){.is_private = dpi_claim_is_private(c), .reads_records = c->record_in_prompt,
+    *row = (shown){.is_private = dpi_run_is_private(c), .reads_records = c->record_in_prompt,
                    .seconds = cli_now() - begin};
     guarantee_text(c, row);
     return code;

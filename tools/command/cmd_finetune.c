@@ -222,7 +222,7 @@ static int open_inputs(tuning *t) {
 }
 
 static double value_of(const tuning *t, const char *key) {
-    return dpi_claimed_value(&dpi_finetune_claim_of(t->finetune)->parts[0], key);
+    return dpi_claim_value(&dpi_finetune_claim_of(t->finetune)->parts[0], key);
 }
 
 /* Of the file that is written at the end, about: weights in f32, names, the claim. */
@@ -283,7 +283,7 @@ static void show(const tuning *t, int32_t done, int32_t first, double begin) {
 
 /* Each ten steps and at the end: a public number, as the steps are. */
 static int show_spent(tuning *t, int32_t done, int32_t n_steps) {
-    const dpi_claimed *c = dpi_finetune_claim_of(t->finetune);
+    const dpi_claim *c = dpi_finetune_claim_of(t->finetune);
     double epsilon;
     dpi_error err;
     if (t->quiet || !isfinite(c->epsilon) || (done % 10 != 0 && done != n_steps) ||
@@ -345,7 +345,7 @@ static int train(tuning *t) {
 static char *make_statement(const tuning *t, bool complete) {
     char *text;
     dpi_error err;
-    if (dpi_claimed_statement(dpi_finetune_claim_of(t->finetune), complete, &text, &err) !=
+    if (dpi_claim_statement(dpi_finetune_claim_of(t->finetune), complete, &text, &err) !=
         DPI_STATUS_OK) {
         cli_fail_library(CLI_FAILED, &err);
         return NULL;

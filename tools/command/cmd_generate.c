@@ -27,7 +27,7 @@ typedef struct generating {
     dpi_grammar *grammar; /* NULL: any text */
     dpi_mask *mask;
     dpi_finetune_task task;
-    dpi_claimed claim;
+    dpi_claim claim;
     bool claimed;
     label_input own; /* labels of the command line */
     char **labels;   /* [n_labels] of the adapter, or of the command line; NULL: none */
@@ -111,8 +111,8 @@ static int read_labels(generating *g) {
 }
 
 /* It has a file of its own, beside a model. */
-static bool is_adapter(const dpi_claimed *claim) {
-    return dpi_claimed_value(dpi_claimed_part(claim, "gradients"), "trained") < 1;
+static bool is_adapter(const dpi_claim *claim) {
+    return dpi_claim_value(dpi_claim_find(claim, "gradients"), "trained") < 1;
 }
 
 /* An adapter of another program has no claim, which is no failure. Without an adapter the model has
@@ -347,13 +347,13 @@ static int open_all(generating *g) {
         code = output_open(&g->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i);
     text_sink_open(&g->sink, &g->out, a->v[OPT_JSONL].i ? TEXT_JSONL : TEXT_LINES, NULL);
     g->sink.screen = strcmp(a->v[OPT_OUTPUT].s, "-") == 0 && isatty(STDOUT_FILENO);
-    g->sink.is_private = g->claimed && dpi_claimed_is_private(&g->claim);
+    g->sink.is_private = g->claimed && dpi_claim_is_private(&g->claim);
     return code;
 }
 
 /* The claim of the adapter, and the texts that cost nothing more. */
 static dpi_status claim_texts(generating *g, dpi_error *err) {
-    dpi_claim_part *p = dpi_claimed_add(&g->claim, "texts");
+    dpi_claim_part *p = dpi_claim_add(&g->claim, "texts");
     const struct {
         const char *key;
         double value;
@@ -362,8 +362,8 @@ static dpi_status claim_texts(generating *g, dpi_error *err) {
     dpi_status status = DPI_STATUS_OK;
     p->n_runs = g->sink.n_texts;
     for (size_t i = 0; i < sizeof set / sizeof *set && status == DPI_STATUS_OK; i++)
-        status = dpi_claimed_set(p, set[i].key, set[i].value, err);
-    return status == DPI_STATUS_OK ? dpi_claimed_settle(&g->claim, err) : status;
+        status = dpi_claim_set(p, set[i].key, set[i].value, err);
+    return status == DPI_STATUS_OK ? dpi_claim_settle(&g->claim, err) : status;
 }
 
 /* Of a file; what is no file has no hash. */
@@ -406,7 +406,7 @@ static char *make_statement(const generating *g, bool complete) {
     dpi_error err;
     if (!g->claimed)
         return strdup(none);
-    if (dpi_claimed_statement(&g->claim, complete, &lines, &err) == DPI_STATUS_OK)
+    if (dpi_claim_statement(&g->claim, complete, &lines, &err) == DPI_STATUS_OK)
         return statement_shown(lines, "");
     cli_fail_library(CLI_FAILED, &err);
     return NULL;

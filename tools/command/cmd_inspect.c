@@ -43,12 +43,12 @@ static void add_info(facts *f, const dpi_model_info *info) {
 
 /* Of an adapter of finetune: what it guarantees. */
 static void add_claim(facts *f, const char *path) {
-    dpi_claimed c;
+    dpi_claim c;
     char label[160];
     int32_t holds;
     if (dpi_finetune_read_claim(path, &c, &holds, NULL) != DPI_STATUS_OK)
         return;
-    dpi_claimed_label(&c, label, sizeof label);
+    dpi_claim_label(&c, label, sizeof label);
     facts_text(f, "adapter_label", "adapter's label", label);
     if (isfinite(c.epsilon))
         facts_bound(f, "adapter_epsilon", "adapter's epsilon", c.epsilon);

@@ -23,7 +23,7 @@ static int write_texts(const dpi_merge *merge, text_form form, output *out) {
     const int32_t n = dpi_merge_count(merge, &n_present);
     text_sink texts;
     int code = CLI_OK;
-    text_sink_open(&texts, out, form, dpi_report_claim(report));
+    text_sink_open(&texts, out, form, dpi_report_run(report));
     texts.screen = isatty(out->fd);
     texts.written = add_written, texts.user = report;
     for (int32_t i = 0; i < n && code == CLI_OK; i++) {
@@ -44,7 +44,7 @@ static int write_texts(const dpi_merge *merge, text_form form, output *out) {
 static int write_statement(const dpi_merge *merge, bool complete) {
     char *text;
     dpi_error err;
-    if (dpi_claim_statement(dpi_report_claim(dpi_merge_report(merge)), complete, &text, &err) !=
+    if (dpi_run_statement(dpi_report_run(dpi_merge_report(merge)), complete, &text, &err) !=
         DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     return statement_end(statement_shown(text, ""), CLI_OK);

@@ -26,7 +26,7 @@ static const char *time_text(double seconds, char *text, size_t size) {
     return text;
 }
 
-static void add_time(facts *f, const dpi_claim *claim, const dpi_release_plan *plan) {
+static void add_time(facts *f, const dpi_run *claim, const dpi_release_plan *plan) {
     char all[40], reading[40], most[40];
     facts_real(f, "read_bytes_per_second", NULL, plan->read_bytes_per_second);
     facts_real(f, "seconds_at_least", NULL, plan->seconds_at_least);
@@ -42,14 +42,14 @@ static void add_time(facts *f, const dpi_claim *claim, const dpi_release_plan *p
                time_text(plan->seconds, all, sizeof all),
                time_text(plan->seconds_reading, reading, sizeof reading), claim->n_texts,
                claim->n_texts == 1 ? "" : "s", claim->method.n_tokens);
-    if (dpi_claim_has_units(claim))
+    if (dpi_run_has_units(claim))
         facts_line(f, "", "with units of %d records (--unit-records)", plan->n_unit_usual);
     if (claim->record_in_prompt)
         facts_line(f, "", "with records of %d tokens (--ref-tokens); the longest that fit: %s",
                    plan->n_record_usual, time_text(plan->seconds_most, most, sizeof most));
 }
 
-static void add_pace(facts *f, const dpi_claim *claim) {
+static void add_pace(facts *f, const dpi_run *claim) {
     const int64_t n_tokens = claim->method.n_tokens;
     if (claim->method.pace_theta > 0)
         facts_real(f, "pace_theta", NULL, claim->method.pace_theta);
@@ -87,13 +87,13 @@ static int add_needs(facts *f, const args *a, const release_input *in) {
     facts_line(f, "memory", "%.1f MiB: program and model %.1f, caches and work space %.1f",
                (double)plan.memory_bytes / mib, (double)plan.model_bytes / mib,
                (double)plan.session_bytes / mib);
-    add_pace(f, dpi_release_claim(in->release));
-    add_time(f, dpi_release_claim(in->release), &plan);
+    add_pace(f, dpi_release_run(in->release));
+    add_time(f, dpi_release_run(in->release), &plan);
     return CLI_OK;
 }
 
 /* What C can do. */
-static void add_hearing(facts *f, const dpi_claim *claim) {
+static void add_hearing(facts *f, const dpi_run *claim) {
     const double factor = dpi_hearing_factor(&claim->method, &claim->plan);
     if (factor <= 0)
         return;
@@ -108,7 +108,7 @@ static void add_hearing(facts *f, const dpi_claim *claim) {
 }
 
 /* What a pace buys: C for the same charge, and the charge for the same C. */
-static void add_gain(facts *f, const dpi_claim *claim) {
+static void add_gain(facts *f, const dpi_run *claim) {
     double clip, epsilon;
     if (!dpi_pace_gain(&claim->method, &claim->plan, &clip, &epsilon))
         return;
@@ -125,10 +125,10 @@ static void add_gain(facts *f, const dpi_claim *claim) {
 static int show_plan(const args *a, const release_input *in) {
     facts f;
     facts_init(&f);
-    int code = facts_claim(&f, dpi_release_claim(in->release));
+    int code = facts_claim(&f, dpi_release_run(in->release));
     if (code == CLI_OK) {
-        add_hearing(&f, dpi_release_claim(in->release));
-        add_gain(&f, dpi_release_claim(in->release));
+        add_hearing(&f, dpi_release_run(in->release));
+        add_gain(&f, dpi_release_run(in->release));
         code = add_needs(&f, a, in);
     }
     if (code == CLI_OK)
@@ -141,13 +141,13 @@ static int show_plan(const args *a, const release_input *in) {
 static int make_job(const args *a, release_input *in) {
     dpi_report *report;
     dpi_error err;
-    if (dpi_report_create(dpi_release_claim(in->release), in->model, a->model, &report, &err) !=
+    if (dpi_report_create(dpi_release_run(in->release), in->model, a->model, &report, &err) !=
         DPI_STATUS_OK)
         return cli_fail_library(CLI_MODEL, &err);
     const dpi_status status = dpi_shards_create(a->v[OPT_JOB].s, in->release, report, &err);
     dpi_report_free(report);
     if (status == DPI_STATUS_BUDGET)
-        return ledger_fail_budget(in->ledger, in->dataset, dpi_release_claim(in->release), &err);
+        return ledger_fail_budget(in->ledger, in->dataset, dpi_release_run(in->release), &err);
     return status == DPI_STATUS_OK ? CLI_OK : shard_fail(status, &err);
 }
 
@@ -168,7 +168,7 @@ static int make_plan(const args *a, release_input *in) {
     if (code != CLI_OK || status == DPI_STATUS_OK)
         return code;
     fflush(stdout);
-    return ledger_fail_budget(in->ledger, in->dataset, dpi_release_claim(in->release), &err);
+    return ledger_fail_budget(in->ledger, in->dataset, dpi_release_run(in->release), &err);
 }
 
 /* ---- Suggestions ----------------------------------------------------------------------------- */

@@ -26,7 +26,7 @@
 
 typedef struct run {
     release_input in;
-    const dpi_claim *claim;
+    const dpi_run *claim;
     text_form form;
     bool quiet;
     progress progress;
@@ -133,7 +133,7 @@ static int write_texts(run *r) {
 static char *make_statement(const run *r, bool complete) {
     char *text;
     dpi_error err;
-    if (dpi_claim_statement(r->claim, complete, &text, &err) == DPI_STATUS_OK)
+    if (dpi_run_statement(r->claim, complete, &text, &err) == DPI_STATUS_OK)
         return statement_shown(text, "");
     cli_fail_library(CLI_FAILED, &err);
     return NULL;
@@ -203,7 +203,7 @@ static int open_outputs(const args *a, run *r) {
     const char *path = a->v[OPT_OUTPUT].s;
     if (hashed && !r->quiet && r->in.info.weight_bytes > INT64_C(1) << 30)
         cli_note("note: reading the model once for its hash in the report");
-    dpi_claim claim = *r->claim;
+    dpi_run claim = *r->claim;
     if (r->in.shards) /* the job's charge may not fit other options: dpi_shards_begin names them */
         claim.ledger = (dpi_claim_ledger){0};
     if (hashed &&
@@ -371,7 +371,7 @@ static int run_records(const args *a) {
         return code;
     code = release_open(a, r.quiet, signals_cancel, &r.in);
     if (code == CLI_OK) {
-        r.claim = dpi_release_claim(r.in.release);
+        r.claim = dpi_release_run(r.in.release);
         r.form = r.in.shards ? TEXT_JSONL : r.form;
         code = first ? run_release(a, &r) : run_rank(a, &r);
     }

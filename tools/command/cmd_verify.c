@@ -125,13 +125,13 @@ static bool is_adapter(const char *path) {
 
 static int verify_adapter(const args *a) {
     dpi_verification v;
-    dpi_claimed claim;
+    dpi_claim claim;
     dpi_error err;
     verdict d;
     dpi_verification_init(&v);
     int code = verdict_open(&d, a);
     if (code == CLI_OK &&
-        dpi_claimed_verify_file(a->positional[0], &claim, &v, &err) != DPI_STATUS_OK)
+        dpi_claim_verify_file(a->positional[0], &claim, &v, &err) != DPI_STATUS_OK)
         code = cli_fail_library(CLI_REPORT, &err);
     for (size_t i = 0; i < v.n_fields && code == CLI_OK; i++)
         add_field(&d, &v.fields[i]);
@@ -147,24 +147,24 @@ static int verify_adapter(const args *a) {
 
 /* What the options can be held against, by what the claim has: words have a vocabulary, what was
  * trained a file, work on a dataset a charge. */
-static int check_options(const args *a, const dpi_claimed *c) {
+static int check_options(const args *a, const dpi_claim *c) {
     static const option_id of_words[] = {OPT_VECTORS, OPT_MODEL, N_OPTIONS};
     static const option_id of_trained[] = {OPT_VERIFIED, OPT_LORA, OPT_MODEL, N_OPTIONS};
     static const option_id of_records[] = {OPT_VERIFIED, OPT_LEDGER, OPT_MODEL, N_OPTIONS};
-    if (dpi_claimed_part(c, "words"))
+    if (dpi_claim_find(c, "words"))
         return check_uses(a, "a report of perturbed words", of_words);
-    return dpi_claimed_part(c, "gradients") ? check_uses(a, "a report of generate", of_trained)
+    return dpi_claim_find(c, "gradients") ? check_uses(a, "a report of generate", of_trained)
                                             : check_uses(a, "a report of run or augpe", of_records);
 }
 
 /* The certificate of the vocabulary at hand. */
 static int check_words(const args *a, const dpi_report *report, dpi_verification *v) {
-    const dpi_claimed *c = dpi_report_claimed(report);
+    const dpi_claim *c = dpi_report_claimed(report);
     dpi_vocabulary *vocabulary = NULL;
     dpi_model *model = NULL;
-    dpi_claimed found;
+    dpi_claim found;
     dpi_error err;
-    const double n_words = dpi_claimed_value(dpi_claimed_part(c, "words"), "vocabulary_words");
+    const double n_words = dpi_claim_value(dpi_claim_find(c, "words"), "vocabulary_words");
     int code = words_report_vocabulary(a, (int32_t)n_words, &model, &vocabulary);
     if (code == CLI_OK) {
         dpi_status status = dpi_perturb_certify_claim(vocabulary, c, &found, &err);
@@ -178,13 +178,13 @@ static int check_words(const args *a, const dpi_report *report, dpi_verification
     return code;
 }
 
-static int show(const args *a, const dpi_claimed *c, const dpi_verification *v) {
-    if (dpi_claimed_part(c, "words"))
+static int show(const args *a, const dpi_claim *c, const dpi_verification *v) {
+    if (dpi_claim_find(c, "words"))
         return show_of(a, v, "", a->model || a->v[OPT_VECTORS].given
                                      ? "; the certificate is that of the vocabulary"
                                      : "; the vocabulary was not looked at (--model FILE or "
                                        "--vectors FILE)");
-    if (dpi_claimed_part(c, "gradients"))
+    if (dpi_claim_find(c, "gradients"))
         return show_of(a, v, "; the adapter is the one named",
                        "; the adapter was not looked at (--lora FILE)");
     return show_of(a, v, "; the model is the one named",
@@ -192,8 +192,8 @@ static int show(const args *a, const dpi_claimed *c, const dpi_verification *v) 
 }
 
 static int verify_report(const args *a, const dpi_report *report) {
-    const dpi_claimed *c = dpi_report_claimed(report);
-    const bool words = dpi_claimed_part(c, "words") != NULL;
+    const dpi_claim *c = dpi_report_claimed(report);
+    const bool words = dpi_claim_find(c, "words") != NULL;
     const char *model = words                   ? NULL
                         : a->v[OPT_LORA].given ? a->v[OPT_LORA].s
                                                 : a->model;

@@ -20,19 +20,19 @@ static void add_memory(facts *f, const dpi_finetune_plan *p) {
                (double)p->thread_bytes / mib, (double)p->record_bytes / mib);
 }
 
-static void add_claim(facts *f, const dpi_claimed *c) {
-    const dpi_claim_part *p = dpi_claimed_part(c, "gradients");
+static void add_claim(facts *f, const dpi_claim *c) {
+    const dpi_claim_part *p = dpi_claim_find(c, "gradients");
     char label[160];
-    dpi_claimed_label(c, label, sizeof label);
+    dpi_claim_label(c, label, sizeof label);
     facts_text(f, "label", "label", label);
     if (isfinite(c->epsilon))
         facts_bound(f, "epsilon", "epsilon", c->epsilon);
     facts_real(f, "delta", "delta", c->delta);
-    facts_real(f, "sigma", "sigma, noise", dpi_claimed_value(p, "sigma"));
-    facts_real(f, "sampling", "q, of joining", dpi_claimed_value(p, "sampling"));
+    facts_real(f, "sigma", "sigma, noise", dpi_claim_value(p, "sigma"));
+    facts_real(f, "sampling", "q, of joining", dpi_claim_value(p, "sampling"));
     facts_int(f, "steps", "steps", p->n_runs);
-    facts_int(f, "numbers", dpi_claimed_value(p, "rank") > 0 ? "numbers of the adapter" : "weights",
-              (int64_t)dpi_claimed_value(p, "numbers"));
+    facts_int(f, "numbers", dpi_claim_value(p, "rank") > 0 ? "numbers of the adapter" : "weights",
+              (int64_t)dpi_claim_value(p, "numbers"));
 }
 
 int tuning_plan_print(const args *a, const dpi_finetune_options *options) {

@@ -52,7 +52,7 @@ int ledger_options_open(const args *a, bool read_only, dpi_ledger **ledger,
                                    : ledger_fail(status, &err);
 }
 
-int ledger_fail_budget(dpi_ledger *ledger, const char *dataset, const dpi_claim *claim,
+int ledger_fail_budget(dpi_ledger *ledger, const char *dataset, const dpi_run *claim,
                        const dpi_error *err) {
     dpi_dataset_info info;
     double found = 0;

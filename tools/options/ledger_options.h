@@ -18,7 +18,7 @@ int ledger_options_open(const args *a, bool read_only, dpi_ledger **ledger,
 int ledger_fail(dpi_status status, const dpi_error *err);
 
 /* After BUDGET: what is left, and which smaller job would fit. CLI_BUDGET. */
-int ledger_fail_budget(dpi_ledger *ledger, const char *dataset, const dpi_claim *claim,
+int ledger_fail_budget(dpi_ledger *ledger, const char *dataset, const dpi_run *claim,
                        const dpi_error *err);
 
 #endif

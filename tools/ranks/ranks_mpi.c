@@ -352,7 +352,7 @@ int ranks_begun(const dpi_release *release, int code) {
     MPI_Request request;
     if (ranks.count == 1)
         return code;
-    ranks.n_texts = dpi_release_claim(release)->n_texts;
+    ranks.n_texts = dpi_release_run(release)->n_texts;
     if (!ranks.is_spread)
         ranks.texts = calloc((size_t)ranks.n_texts, sizeof *ranks.texts);
     own = code;

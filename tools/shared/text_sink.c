@@ -17,13 +17,13 @@ text_form text_form_of(bool jsonl, const char *path) {
                                                               : TEXT_LINES;
 }
 
-void text_sink_open(text_sink *s, output *out, text_form form, const dpi_claim *claim) {
+void text_sink_open(text_sink *s, output *out, text_form form, const dpi_run *claim) {
     *s = (text_sink){.out = out, .form = form, .counts = true};
     if (!claim)
         return;
-    s->is_private = dpi_claim_is_private(claim) != 0;
+    s->is_private = dpi_run_is_private(claim) != 0;
     if (!s->is_private)
-        dpi_claim_label(claim, s->label, sizeof s->label);
+        dpi_run_label(claim, s->label, sizeof s->label);
 }
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */

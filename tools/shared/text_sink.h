@@ -5,7 +5,7 @@
 #ifndef DPI_TEXT_SINK_H
 #define DPI_TEXT_SINK_H
 
-#include "dpinfer/claim.h"
+#include "dpinfer/run.h"
 #include "tools/terminal/output.h"
 
 typedef enum text_form { TEXT_LINES, TEXT_JSONL, TEXT_CSV } text_form;
@@ -42,7 +42,7 @@ typedef struct text_head {
 
 /* A sink into `out`, which is open and outlives it; claim: whose label is told, NULL: none's. The
  * caller then sets what differs from zero. */
-void text_sink_open(text_sink *s, output *out, text_form form, const dpi_claim *claim);
+void text_sink_open(text_sink *s, output *out, text_form form, const dpi_run *claim);
 
 /* CLI_OK, or CLI_FAILED with a message. begin; add, any number of times, with the tokens drawn so
  * far; end. Whenever a signal ends the program, the text ends as it is then. */

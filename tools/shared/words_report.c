@@ -15,7 +15,7 @@ int words_report_certify(const words_input *in, const dpi_perturber *perturber,
 int words_report_write(const words_input *in, const dpi_certificate *certificate,
                        const dpi_words_released *released) {
     dpi_report *report = NULL;
-    dpi_claimed claim;
+    dpi_claim claim;
     dpi_error err;
     if (in->a->n_reports == 0)
         return CLI_OK;

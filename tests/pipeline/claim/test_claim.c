@@ -26,7 +26,7 @@ enum { N_SETTINGS = 8 };
 /* A claim of up to three mechanisms with these values, runs and data. */
 typedef struct kind {
     const char *name;
-    dpi_claimed data; /* adjacency, M, units, labels, delta */
+    dpi_claim data; /* adjacency, M, units, labels, delta */
     struct {
         const char *mechanism, *text;
         int64_t n_runs;
@@ -86,25 +86,25 @@ static const kind kinds[] = {
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-static dpi_claimed unsettled(const kind *k) {
-    dpi_claimed c = k->data;
+static dpi_claim unsettled(const kind *k) {
+    dpi_claim c = k->data;
     c.struct_size = sizeof c;
     for (int i = 0; i < 3 && k->parts[i].mechanism; i++) {
-        dpi_claim_part *p = dpi_claimed_add(&c, k->parts[i].mechanism);
+        dpi_claim_part *p = dpi_claim_add(&c, k->parts[i].mechanism);
         assert_non_null(p);
         p->n_runs = k->parts[i].n_runs;
         if (k->parts[i].text)
             snprintf(p->text, sizeof p->text, "%s", k->parts[i].text);
         for (int j = 0; j < N_SETTINGS && k->parts[i].values[j].key; j++)
-            assert_ok(dpi_claimed_set(p, k->parts[i].values[j].key, k->parts[i].values[j].value,
+            assert_ok(dpi_claim_set(p, k->parts[i].values[j].key, k->parts[i].values[j].value,
                                       ERR));
     }
     return c;
 }
 
-static dpi_claimed claim_of(const kind *k) {
-    dpi_claimed c = unsettled(k);
-    assert_ok(dpi_claimed_settle(&c, ERR));
+static dpi_claim claim_of(const kind *k) {
+    dpi_claim c = unsettled(k);
+    assert_ok(dpi_claim_settle(&c, ERR));
     return c;
 }
 
@@ -116,11 +116,11 @@ TEST(test_written_and_read) {
     for (int i = 0; i < N_KINDS; i++) {
         OWN_ARRAY(char) one = NULL;
         OWN_ARRAY(char) two = NULL;
-        const dpi_claimed c = claim_of(&kinds[i]);
-        dpi_claimed again;
-        assert_ok(dpi_claimed_write(&c, &one, ERR));
-        assert_ok(dpi_claimed_read(one, strlen(one), &again, ERR));
-        assert_ok(dpi_claimed_write(&again, &two, ERR));
+        const dpi_claim c = claim_of(&kinds[i]);
+        dpi_claim again;
+        assert_ok(dpi_claim_write(&c, &one, ERR));
+        assert_ok(dpi_claim_read(one, strlen(one), &again, ERR));
+        assert_ok(dpi_claim_write(&again, &two, ERR));
         assert_string_equal(one, two);
         assert_memory_equal(&c.epsilon, &again.epsilon, sizeof c.epsilon);
         assert_memory_equal(&c.rho, &again.rho, sizeof c.rho);
@@ -138,7 +138,7 @@ TEST(test_written_and_read) {
 /* ---- Reports --------------------------------------------------------------------------------- */
 
 /* Of texts where the claim has some. */
-static char *report_of(const dpi_claimed *c) {
+static char *report_of(const dpi_claim *c) {
     OWN(dpi_report) report = NULL;
     char *text;
     size_t n_bytes;
@@ -162,7 +162,7 @@ static size_t n_wrong(const char *text) {
 
 TEST(test_reports_verify) {
     for (int i = 0; i < N_KINDS; i++) {
-        const dpi_claimed c = claim_of(&kinds[i]);
+        const dpi_claim c = claim_of(&kinds[i]);
         OWN_ARRAY(char) text = report_of(&c);
         if (n_wrong(text) != 0)
             fail_msg("the report of %s does not verify: %s", kinds[i].name, ERR->message);
@@ -172,7 +172,7 @@ TEST(test_reports_verify) {
             size_t n_bytes;
             assert_ok(dpi_report_of(&c, NULL, NULL, &report, ERR));
             assert_ok(dpi_report_text(report, 1, format, &shown, &n_bytes, ERR));
-            assert_true((strstr(shown, "NOT PRIVATE") != NULL) == !dpi_claimed_is_private(&c));
+            assert_true((strstr(shown, "NOT PRIVATE") != NULL) == !dpi_claim_is_private(&c));
         }
     }
 }
@@ -276,10 +276,10 @@ static void change_all(forgery *f, json_t *value, const char *path) {
 /* One change of any key, word or number of any report. */
 TEST(test_any_change_shows) {
     for (int i = 0; i < N_KINDS; i++) {
-        const dpi_claimed c = claim_of(&kinds[i]);
+        const dpi_claim c = claim_of(&kinds[i]);
         OWN_ARRAY(char) text = report_of(&c);
         forgery f = {.root = json_loads(text, 0, NULL), .kind = kinds[i].name};
-        f.is_slow = dpi_claimed_part(&c, "gradients") || strstr(kinds[i].name, "exact");
+        f.is_slow = dpi_claim_find(&c, "gradients") || strstr(kinds[i].name, "exact");
         change_all(&f, f.root, "");
         assert_int_equal(n_wrong(text), 0);
         assert_true(f.n > (f.is_slow ? 60 : 250));
@@ -298,9 +298,9 @@ static const kind *kind_of(const char *name) {
 }
 
 TEST(test_impossible) {
-    dpi_claimed c;
+    dpi_claim c;
 #define REFUSES(name, change, status, part)                                                        \
-    c = unsettled(kind_of(name)), change, assert_error(dpi_claimed_settle(&c, ERR), status, part)
+    c = unsettled(kind_of(name)), change, assert_error(dpi_claim_settle(&c, ERR), status, part)
     REFUSES("by position", c.parts[0].n_runs = 3, ARG, "runs is 3, must be at most 2");
     REFUSES("by position", c.delta = .2, ARG, "delta: found 0.2, allowed below 1 / units");
     REFUSES("by position", c.delta = 0, ARG, "delta: found 0");
@@ -311,7 +311,7 @@ TEST(test_impossible) {
     REFUSES("by position", c.pace_texts = 2, ARG, "pace_texts");
     REFUSES("by position", c.n_parts = 0, ARG, "n_parts");
     REFUSES("by position", c.parts[0].mechanism = 1000, ARG, "mechanism: found 1000");
-    REFUSES("by position", (void)dpi_claimed_add(&c, "histogram"), ARG, "adjacency");
+    REFUSES("by position", (void)dpi_claim_add(&c, "histogram"), ARG, "histogram_rho");
     REFUSES("by position", strcpy(c.model_name, "a\x1b[2J"), ARG, "model");
     REFUSES("by position", strcpy(c.grammar, "12"), ARG, "grammar");
     REFUSES("drawn", c.delta = .1, ARG, "delta: found 0.1 with 2 texts of 3 records");
@@ -337,14 +337,14 @@ TEST(test_impossible) {
 
 /* A ledger counts no work with a seed. */
 TEST(test_no_charge_without_guarantee) {
-    dpi_claimed c = unsettled(kind_of("seeded")), read;
+    dpi_claim c = unsettled(kind_of("seeded")), read;
     OWN_ARRAY(char) text = NULL;
     strcpy(c.ledger.dataset, "people");
     c.ledger.epsilon = 9, c.ledger.delta = 1e-5;
     assert_ok(dpi_renyi_order(9, 1e-5, &c.ledger.order, ERR));
-    assert_ok(dpi_claimed_settle(&c, ERR));
-    assert_ok(dpi_claimed_write(&c, &text, ERR));
-    assert_error(dpi_claimed_read(text, strlen(text), &read, ERR), FORMAT,
+    assert_ok(dpi_claim_settle(&c, ERR));
+    assert_ok(dpi_claim_write(&c, &text, ERR));
+    assert_error(dpi_claim_read(text, strlen(text), &read, ERR), FORMAT,
                  "claim.ledger: found one");
 }
 
@@ -368,16 +368,16 @@ TEST(test_refused_texts) {
         {"\"ledger\":null", "\"ledger\":{}", "claim.ledger.dataset is missing"},
         {"{\"version\"", "{\"version\":2,\"version\"", "a claim is no JSON"},
     };
-    const dpi_claimed c = claim_of(kind_of("by position"));
+    const dpi_claim c = claim_of(kind_of("by position"));
     OWN_ARRAY(char) whole = NULL;
-    dpi_claimed read;
-    assert_ok(dpi_claimed_write(&c, &whole, ERR));
+    dpi_claim read;
+    assert_ok(dpi_claim_write(&c, &whole, ERR));
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         char text[4000];
         const char *at = strstr(whole, changes[i].from);
         assert_non_null(at);
         snprintf(text, sizeof text, "%.*s%s%s", (int)(at - whole), whole, changes[i].to,
                  at + strlen(changes[i].from));
-        assert_error(dpi_claimed_read(text, strlen(text), &read, ERR), FORMAT, changes[i].part);
+        assert_error(dpi_claim_read(text, strlen(text), &read, ERR), FORMAT, changes[i].part);
     }
 }

@@ -32,7 +32,7 @@ TEST(test_paid_at_once) {
     while (event.type != DPI_EVENT_NONE)
         assert_ok(dpi_release_advance(release, &event, ERR));
     assert_int_equal(info_of("letters").charged, charged);
-    const dpi_claim_ledger *claim = &dpi_release_claim(release)->ledger;
+    const dpi_claim_ledger *claim = &dpi_release_run(release)->ledger;
     assert_string_equal(claim->dataset, "letters");
     assert_int_equal(claim->before, 0);
     assert_int_equal(claim->charge, charged);
@@ -44,7 +44,7 @@ TEST(test_paid_at_once) {
     assert_ok(dpi_release_reserve(release, ERR));
     assert_ok(dpi_release_reserve(release, ERR));
     assert_ok(dpi_release_begin(release, ERR));
-    assert_int_equal(dpi_release_claim(release)->ledger.before, charged);
+    assert_int_equal(dpi_release_run(release)->ledger.before, charged);
     dpi_release_free(release); /* begun, and no token drawn: it has paid */
     assert_int_equal(info_of("letters").charged, 2 * charged);
 }

@@ -1,16 +1,16 @@
-/* claim.h - what makers of claims share. Internal; the claim is in dpinfer/claim.h. */
-#ifndef DPI_PIPELINE_CLAIM_H
-#define DPI_PIPELINE_CLAIM_H
+/* run.h - what makers of runs and of claims share. Internal. */
+#ifndef DPI_PIPELINE_RUN_H
+#define DPI_PIPELINE_RUN_H
 
 #include <stdbool.h>
 
 #include "base/text.h"
-#include "dpinfer/claim.h"
+#include "dpinfer/run.h"
 
 /* Sets model_name from a string of a file, whose bytes may be anything: one that would steer a
  * terminal becomes '?', and if it is not UTF-8 every byte that is not ASCII. Cut to whole
  * characters. */
-void dpi_claim_name_model(dpi_claim *claim, const char *name);
+void dpi_run_name_model(dpi_run *run, const char *name);
 /* The same into text [size]. */
 void dpi_claim_name_text(char *text, size_t size, const char *name);
 

@@ -1,5 +1,5 @@
-/* claim.c - the public facts of a guarantee, see dpinfer/claim.h. */
-#include "pipeline/claim.h"
+/* run.c - the settled numbers of a run, see dpinfer/run.h. */
+#include "pipeline/run.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "dp/exact/noise.h"
 #include "dp/methods/method.h"
+#include "dp/methods/sampling.h"
 
 static const char *const KINDS[] = {
     [DPI_RECORD_OTHER] = "one record",
@@ -22,10 +23,10 @@ const char *dpi_record_kind_text(int32_t kind) {
     return kind >= 0 && (size_t)kind < sizeof KINDS / sizeof *KINDS ? KINDS[kind] : NULL;
 }
 
-void dpi_claim_init(dpi_claim *claim) {
-    *claim = (dpi_claim){.struct_size = sizeof *claim, .n_texts = 1, .record_in_prompt = 1};
-    dpi_sampler_options_init(&claim->method);
-    dpi_sampler_plan_init(&claim->plan);
+void dpi_run_init(dpi_run *run) {
+    *run = (dpi_run){.struct_size = sizeof *run, .n_texts = 1, .record_in_prompt = 1};
+    dpi_sampler_options_init(&run->method);
+    dpi_sampler_plan_init(&run->plan);
 }
 
 /* A character that could steer what shows the name: a control character, a line or paragraph
@@ -62,8 +63,8 @@ void dpi_claim_name_text(char *text, size_t size, const char *name) {
     text[n] = '\0';
 }
 
-void dpi_claim_name_model(dpi_claim *claim, const char *name) {
-    dpi_claim_name_text(claim->model_name, sizeof claim->model_name, name);
+void dpi_run_name_model(dpi_run *run, const char *name) {
+    dpi_claim_name_text(run->model_name, sizeof run->model_name, name);
 }
 
 const char *dpi_pace_given_name(int32_t given) {
@@ -72,48 +73,44 @@ const char *dpi_pace_given_name(int32_t given) {
                                             : NULL;
 }
 
-const char *dpi_labels_name(int32_t labels) {
-    return labels == DPI_LABELS_PUBLIC ? "public" : labels == DPI_LABELS_PRIVATE ? "private" : NULL;
-}
-
 /* ---- What it comes to ------------------------------------------------------------------------ */
 
-int32_t dpi_claim_is_assigned(const dpi_claim *c) {
+int32_t dpi_run_is_assigned(const dpi_run *c) {
     return dpi_method_is_assigned(&c->method);
 }
 
-int32_t dpi_claim_has_units(const dpi_claim *c) { return c->method.max_per_unit > 0; }
+int32_t dpi_run_has_units(const dpi_run *c) { return c->method.max_per_unit > 0; }
 
-double dpi_claim_histogram_rho(const dpi_claim *c) {
+double dpi_run_histogram_rho(const dpi_run *c) {
     return c->histogram > 0 ? dpi_rho_gaussian_bound(c->histogram) : 0;
 }
 
-double dpi_claim_rho(const dpi_claim *c) {
-    const double rho = c->plan.rho_total, histogram = dpi_claim_histogram_rho(c);
+double dpi_run_rho(const dpi_run *c) {
+    const double rho = c->plan.rho_total, histogram = dpi_run_histogram_rho(c);
     return histogram > 0 ? nextafter(rho + histogram, INFINITY) : rho;
 }
 
-double dpi_claim_epsilon(const dpi_claim *c) {
+double dpi_run_epsilon(const dpi_run *c) {
     double epsilon = INFINITY;
     if (c->histogram == 0)
         return c->plan.epsilon;
-    const dpi_status status = dpi_zcdp_epsilon(dpi_claim_rho(c), c->method.delta, &epsilon, NULL);
+    const dpi_status status = dpi_zcdp_epsilon(dpi_run_rho(c), c->method.delta, &epsilon, NULL);
     return status == DPI_STATUS_OK ? epsilon : INFINITY;
 }
 
-int32_t dpi_claim_is_proven(const dpi_claim *c) {
+int32_t dpi_run_is_proven(const dpi_run *c) {
     const dpi_method_info *m = dpi_method_get(c->method.method);
     return m && m->has_guarantee;
 }
 
-int32_t dpi_claim_is_private(const dpi_claim *c) { return dpi_claim_warning(c) == NULL; }
+int32_t dpi_run_is_private(const dpi_run *c) { return dpi_run_warning(c) == NULL; }
 
 const char *dpi_randomness_warning(int32_t randomness) {
     return randomness == DPI_RANDOMNESS_SYSTEM ? NULL
                                                : "whoever knows the --seed can undo the mechanism";
 }
 
-const char *dpi_claim_warning(const dpi_claim *c) {
+const char *dpi_run_warning(const dpi_run *c) {
     const dpi_method_info *m = dpi_method_get(c->method.method);
     return !m                 ? "the method is not known"
            : !m->has_guarantee ? m->warning
@@ -125,48 +122,13 @@ size_t dpi_warning_label(const char *warning, char *text, size_t size) {
                             : snprintf(text, size, "PRIVATE"));
 }
 
-size_t dpi_claim_label(const dpi_claim *c, char *text, size_t size) {
-    return dpi_warning_label(dpi_claim_warning(c), text, size);
+size_t dpi_run_label(const dpi_run *c, char *text, size_t size) {
+    return dpi_warning_label(dpi_run_warning(c), text, size);
 }
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
-/* delta must be less than 1 / number of records: else a mechanism that gives one of them away has a
- * chance. A secret number cannot be looked at; the one that is expected is public. */
-static dpi_status check_delta(const dpi_claim *c, dpi_error *err) {
-    const double delta = c->method.delta;
-    if (!(delta > 0 && delta < 1))
-        return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed 0 < x < 1", delta);
-    const bool assigned = dpi_claim_is_assigned(c);
-    double n = (double)c->n_records;
-    if (assigned)
-        n = (double)c->method.denominator * c->n_texts /
-            (c->method.subsample > 0 ? c->method.subsample : 1);
-    if (delta * n < 1)
-        return DPI_STATUS_OK;
-    if (assigned)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "delta: found %g with %d texts of %d records, allowed less than 1 / number "
-                        "of records = %g", delta, c->n_texts, c->method.denominator, 1 / n);
-    return dpi_fail(err, DPI_STATUS_ARG,
-                    "delta: found %g with %lld records, allowed less than 1 / number of records = "
-                    "%g", delta, (long long)c->n_records, 1 / n);
-}
-
-/* What is proven of labels and of their histogram. */
-static dpi_status check_labels(const dpi_claim *c, dpi_error *err) {
-    const int32_t wanted =
-        dpi_claim_is_assigned(c) ? DPI_LABELS_PRIVATE : DPI_LABELS_PUBLIC;
-    DPI_TRY(dpi_check_range("labels", c->labels, 0, DPI_LABELS_PRIVATE, err));
-    DPI_TRY(dpi_check_range("n_labels", c->n_labels, c->labels ? 1 : 0, c->labels ? INT32_MAX : 0,
-                            err));
-    if (c->labels && c->labels != wanted)
-        return dpi_fail(err, DPI_STATUS_ARG, "labels: found %s, allowed %s with batches by %s",
-                        dpi_labels_name(c->labels), dpi_labels_name(wanted),
-                        wanted == DPI_LABELS_PUBLIC ? "position" : "hash or draw");
-    DPI_TRY(dpi_check_range("cluster_texts", c->cluster_texts, 0,
-                            c->labels == DPI_LABELS_PRIVATE && c->method.subsample == 0 ? INT32_MAX
-                                                                                        : 0, err));
+static dpi_status check_histogram(const dpi_run *c, dpi_error *err) {
     if (c->histogram == 0)
         return DPI_STATUS_OK;
     DPI_TRY(dpi_check_range("histogram", c->histogram, DPI_NOISE_VARIANCE_MIN,
@@ -174,31 +136,12 @@ static dpi_status check_labels(const dpi_claim *c, dpi_error *err) {
     if (c->histogram > DPI_NOISE_VARIANCE_FINE && c->histogram % 256 != 0)
         return dpi_fail(err, DPI_STATUS_ARG, "histogram: found %d / 256, above %d it is whole",
                         c->histogram, DPI_NOISE_VARIANCE_FINE / 256);
-    if (c->labels != DPI_LABELS_PRIVATE || c->method.subsample > 0 ||
-        c->method.accountant == DPI_ACCOUNTANT_BR || !dpi_claim_is_proven(c))
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "histogram_rho: allowed with private labels, a method with a guarantee and "
-                        "the accountants zcdp and filter, without subsample");
     return DPI_STATUS_OK;
 }
 
-static dpi_status check_texts(const dpi_claim *c, dpi_error *err) {
-    const int64_t n_slots = c->method.denominator;
-    if (dpi_claim_is_assigned(c))
-        return DPI_STATUS_OK;
-    /* Each label may have a batch that is not full. */
-    const int64_t n_parts = c->n_labels > 0 ? c->n_labels : 1;
-    const int64_t most = (c->n_records + n_parts * (n_slots - 1)) / n_slots;
-    if (c->n_texts <= most)
-        return DPI_STATUS_OK;
-    return dpi_fail(err, DPI_STATUS_ARG,
-                    "n_texts is %d, must be at most %lld: %lld records in batches of %d",
-                    c->n_texts, (long long)most, (long long)c->n_records, c->method.denominator);
-}
-
-dpi_status dpi_claim_check(const dpi_claim *c, dpi_error *err) {
+dpi_status dpi_run_check(const dpi_run *c, dpi_error *err) {
     if (c->struct_size != sizeof *c)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_claim: struct_size is %zu, must be %zu",
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_run: struct_size is %zu, must be %zu",
                         c->struct_size, sizeof *c);
     DPI_TRY(dpi_check_range("n_texts", c->n_texts, 1, INT32_MAX, err));
     DPI_TRY(dpi_check_range("adjacency", c->method.adjacency, 0, DPI_ADJACENCY_ZERO_OUT, err));
@@ -217,19 +160,24 @@ dpi_status dpi_claim_check(const dpi_claim *c, dpi_error *err) {
     if (m->max_ref == 0)
         return DPI_STATUS_OK;
     DPI_TRY(dpi_check_range("record_in_prompt", c->record_in_prompt, 1, 1, err));
-    DPI_TRY(dpi_check_range("B", c->method.denominator, 1, 4096, err));
-    DPI_TRY(check_delta(c, err));
-    DPI_TRY(check_labels(c, err));
-    return check_texts(c, err);
+    DPI_TRY(dpi_check_range("labels", c->labels, 0, DPI_LABELS_PRIVATE, err));
+    DPI_TRY(dpi_check_range("n_labels", c->n_labels, c->labels ? 1 : 0, c->labels ? INT32_MAX : 0,
+                            err));
+    DPI_TRY(check_histogram(c, err));
+    const dpi_sampling sampling = {.texts_key = "n_texts", .n_texts = c->n_texts,
+                                   .n_units = c->n_records, .labels = c->labels,
+                                   .n_labels = c->n_labels, .cluster_texts = c->cluster_texts,
+                                   .has_histogram = c->histogram > 0};
+    return dpi_sampling_check(&c->method, &sampling, err);
 }
 
-dpi_status dpi_claim_settle(dpi_claim *claim, dpi_error *err) {
+dpi_status dpi_run_settle(dpi_run *run, dpi_error *err) {
     dpi_sampler_plan plan;
     dpi_sampler_plan_init(&plan);
-    if (claim->struct_size != sizeof *claim)
-        return dpi_claim_check(claim, err);
-    DPI_TRY(dpi_sampler_plan_make(&claim->method, &plan, err));
-    DPI_TRY(dpi_claim_check(claim, err));
-    claim->plan = plan;
+    if (run->struct_size != sizeof *run)
+        return dpi_run_check(run, err);
+    DPI_TRY(dpi_sampler_plan_make(&run->method, &plan, err));
+    DPI_TRY(dpi_run_check(run, err));
+    run->plan = plan;
     return DPI_STATUS_OK;
 }

@@ -1,0 +1,71 @@
+/* sampling.c - see sampling.h. */
+#include "dp/methods/sampling.h"
+
+#include <inttypes.h>
+
+#include "base/status.h"
+#include "dp/methods/method.h"
+
+const char *dpi_labels_name(int32_t labels) {
+    return labels == DPI_LABELS_PUBLIC ? "public" : labels == DPI_LABELS_PRIVATE ? "private" : NULL;
+}
+
+/* delta must be less than 1 / number of units: else a mechanism that gives one of them away has a
+ * chance. A secret number cannot be looked at; the one that is expected is public. */
+static dpi_status check_delta(const dpi_sampler_options *o, const dpi_sampling *s, dpi_error *err) {
+    const bool assigned = dpi_method_is_assigned(o);
+    const double n = assigned ? (double)o->denominator * (double)s->n_texts /
+                                    (o->subsample > 0 ? o->subsample : 1)
+                              : (double)s->n_units;
+    if (!(o->delta > 0 && o->delta < 1))
+        return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed 0 < x < 1", o->delta);
+    if (o->delta * n < 1)
+        return DPI_STATUS_OK;
+    if (assigned)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "delta: found %g with %" PRId64 " texts of %d records, allowed less than "
+                        "1 / number of records = %g", o->delta, s->n_texts, o->denominator, 1 / n);
+    return dpi_fail(err, DPI_STATUS_ARG,
+                    "delta: found %g with %" PRId64 " records, allowed less than 1 / number of "
+                    "records = %g", o->delta, s->n_units, 1 / n);
+}
+
+/* What is proven of labels and of their histogram. */
+static dpi_status check_labels(const dpi_sampler_options *o, const dpi_sampling *s,
+                               dpi_error *err) {
+    const int32_t wanted = dpi_method_is_assigned(o) ? DPI_LABELS_PRIVATE : DPI_LABELS_PUBLIC;
+    if (s->labels && s->labels != wanted)
+        return dpi_fail(err, DPI_STATUS_ARG, "labels: found %s, allowed %s with batches by %s",
+                        dpi_labels_name(s->labels), dpi_labels_name(wanted),
+                        wanted == DPI_LABELS_PUBLIC ? "position" : "hash or draw");
+    const bool grouped = s->labels == DPI_LABELS_PRIVATE && o->subsample == 0;
+    DPI_TRY(dpi_check_range("cluster_texts", s->cluster_texts, 0, grouped ? INT32_MAX : 0, err));
+    const bool counts =
+        o->accountant != DPI_ACCOUNTANT_BR && dpi_method_get(o->method)->has_guarantee;
+    if (s->has_histogram && !(grouped && counts))
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "histogram_rho: allowed with private labels, a method with a guarantee and "
+                        "the accountants zcdp and filter, without subsample");
+    return DPI_STATUS_OK;
+}
+
+/* By position the number of units is public, and so is how many batches they fill. Each label may
+ * have one that is not full. */
+static dpi_status check_texts(const dpi_sampler_options *o, const dpi_sampling *s,
+                              dpi_error *err) {
+    const int64_t n_slots = o->denominator, n_labels = s->n_labels > 0 ? s->n_labels : 1;
+    const int64_t most = (s->n_units + n_labels * (n_slots - 1)) / n_slots;
+    if (dpi_method_is_assigned(o) || s->n_texts <= most)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG,
+                    "%s is %" PRId64 ", must be at most %" PRId64 ": %" PRId64
+                    " records in batches of %d", s->texts_key, s->n_texts, most, s->n_units,
+                    o->denominator);
+}
+
+dpi_status dpi_sampling_check(const dpi_sampler_options *o, const dpi_sampling *s, dpi_error *err) {
+    DPI_TRY(dpi_check_range("B", o->denominator, 1, DPI_REF_MAX, err));
+    DPI_TRY(check_delta(o, s, err));
+    DPI_TRY(check_labels(o, s, err));
+    return check_texts(o, s, err);
+}
