@@ -83,6 +83,9 @@ DPI_API const dpi_claim_part *dpi_claim_find(const dpi_claim *claim, const char 
  * the message has. dpi_claim_value: NaN without such a parameter. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_claim_set(dpi_claim_part *part, const char *key,
                                                   double value, dpi_error *err);
+/* The same from a text: a decimal number, 0 or 1, the name of a choice, or what a TEXT is. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_set_text(dpi_claim_part *part, const char *key,
+                                                     const char *text, dpi_error *err);
 DPI_API double dpi_claim_value(const dpi_claim_part *part, const char *key);
 
 /* The part that draws tokens, and its options as a sampler takes them: n_ref is B, random NULL.

@@ -53,6 +53,22 @@ dpi_status dpi_claim_set(dpi_claim_part *part, const char *key, double value, dp
     return DPI_STATUS_OK;
 }
 
+dpi_status dpi_claim_set_text(dpi_claim_part *part, const char *key, const char *text,
+                              dpi_error *err) {
+    const int32_t i = find_key(part, key);
+    const dpi_parameter *p = i >= 0 ? dpi_mechanism_parameter_get(part->mechanism, i) : NULL;
+    if (!p)
+        return dpi_claim_set(part, key, 0, err);
+    if (p->type != DPI_PARAMETER_TEXT)
+        return dpi_parameter_read(p, text, &part->values[i], err);
+    const size_t n = strlen(text);
+    if (n < 1 || n > (size_t)p->max)
+        return dpi_fail(err, DPI_STATUS_ARG, "%s: found %zu bytes, allowed 1..%.0f", key, n,
+                        p->max);
+    memcpy(part->text, text, n + 1);
+    return DPI_STATUS_OK;
+}
+
 double dpi_claim_value(const dpi_claim_part *part, const char *key) {
     const int32_t i = find_key(part, key);
     return i >= 0 ? part->values[i] : (double)NAN;

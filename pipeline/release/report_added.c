@@ -157,7 +157,7 @@ json_t *dpi_report_output_json(const dpi_report_added *a, const dpi_claim *claim
     const bool known = a->n_unknown == 0, formed = a->n_text_bytes >= 0;
     if (a->recorded)
         return complete_recorded(a, claim);
-    if (a->n_texts == 0)
+    if (a->n_texts == 0 && !a->is_file)
         return json_null();
     hash_text(a, hex);
     const bool hashed = a->n_bytes > 0 || a->is_file;

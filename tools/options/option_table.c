@@ -32,7 +32,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .arg = "EPS",
         .parameter = "epsilon", .group = GROUP_BUDGET},
     [OPT_DELTA] = {.name = "delta",
-        .commands = WRITES | CMD_ACCOUNT | CMD_LEDGER | CMD_FINETUNE,
+        .commands = WRITES | CMD_ACCOUNT | CMD_LEDGER | CMD_FINETUNE | CMD_STATISTIC,
         .arg = "DELTA",
         .parameter = "delta", .def = "1e-6", .group = GROUP_BUDGET,
         .other = CMD_FINETUNE, .other_help = "delta; must be below 1/N of --units"},
@@ -70,7 +70,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .min = 0, .max = 1 << 18,
         .help = "likeliest public tokens that are drawn from; 0: all; without it 100"},
     [OPT_SEED] = {.name = "seed", .group = GROUP_EXPERT, .type = OPT_INT,
-        .commands = WRITES | CMD_MAKE_MODEL | CMD_FINETUNE,
+        .commands = WRITES | CMD_MAKE_MODEL | CMD_FINETUNE | CMD_STATISTIC,
         .arg = "N", .min = 0, .max = 9007199254740992.0,
         .help = "reproducible randomness: generated text is NOT PRIVATE"},
     [OPT_PLAIN] = {.name = "plain", .group = GROUP_EXPERT, .type = OPT_FLAG,
@@ -87,7 +87,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .group = GROUP_EXPERT,
         .help = "a method that guarantees nothing runs with this alone: NOT PRIVATE"},
     [OPT_RECORDS] = {.name = "records", .group = GROUP_DATA, .type = OPT_INT,
-        .commands = GENERATES, .arg = "N", .min = 1, .max = 1 << 30,
+        .commands = GENERATES | CMD_STATISTIC, .arg = "N", .min = 1, .max = 1 << 30,
         .help = "plan: number of records, instead of REFS. With add-remove or --subsample: there "
                 "are at most so many, and delta must be below 1/N"},
     [OPT_UNITS] = {.name = "units", .group = GROUP_DATA, .type = OPT_INT,
@@ -98,7 +98,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "a table of B and T for --num texts about --units N or --records N, and which one "
                 "would be taken. Needs no MODEL"},
     [OPT_TEXT_FIELD] = {.name = "text-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS | CMD_STATISTIC,
         .arg = "NAME", .def = "text", .help = "field of a .jsonl, column of a .csv with the text"},
     [OPT_UNIT_FIELD] = {.name = "unit-field", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = WRITES | CMD_FINETUNE | CMD_LEDGER | CMD_RECORDS, .arg = "NAME",
@@ -133,11 +133,11 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "private labels: --num texts in proportion to the units of each, counted with "
                 "noise at this part of the budget"},
     [OPT_DELIMITER] = {.name = "delimiter", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS | CMD_STATISTIC,
         .arg = "CHAR", .def = ",",
         .help = "between the columns of a .csv; tab: a tab"},
     [OPT_ENCODING] = {.name = "encoding", .group = GROUP_DATA, .type = OPT_ENUM,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS | CMD_STATISTIC,
         .arg = "NAME", .choices = "utf8|latin1|windows-1252|utf16|utf16le|utf16be",
         .def = "utf8",
         .help = "of the records; what is not UTF-8 is converted. windows-1252 is what Excel calls "
@@ -283,7 +283,7 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_OUTPUT] = {.name = "output", .own_before = true, .group = GROUP_OUTPUT,
         .short_name = 'o', .type = OPT_STRING,
         .commands = CMD_EVAL | WRITES | CMD_RESUME | CMD_LOGITS | CMD_MAKE_MODEL | PERTURBS |
-            CMD_GENERATE,
+            CMD_GENERATE | CMD_STATISTIC,
         .arg = "FILE", .def = "-",
         .help = "output file; - is stdout"},
     [OPT_JSONL] = {.name = "jsonl", .group = GROUP_OUTPUT, .type = OPT_FLAG,
@@ -291,7 +291,8 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "one JSON object per text instead of the bare text; so does -o x.jsonl, and "
                 "-o x.csv a row"},
     [OPT_REPORT] = {.name = "report", .group = GROUP_OUTPUT, .type = OPT_STRING, .is_list = true,
-        .commands = WRITES | CMD_MERGE | CMD_RESUME | PERTURBS | CMD_GENERATE, .arg = "FILE",
+        .commands = WRITES | CMD_MERGE | CMD_RESUME | PERTURBS | CMD_GENERATE | CMD_STATISTIC,
+        .arg = "FILE",
         .help = "also write a report of the privacy statement: as Markdown if the name ends in "
                 ".md, as a page of HTML in .html or .htm, else as JSON. May be given more than "
                 "once"},
@@ -311,7 +312,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "each field after the verdict, and not only those that do not hold"},
     [OPT_OVERWRITE] = {.name = "overwrite", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = CMD_EVAL | WRITES | CMD_MERGE | CMD_RESUME | CMD_LOGITS | CMD_AUDIT |
-            WRITES_MODEL | CMD_PRETRAIN | PERTURBS | CMD_FINETUNE | CMD_GENERATE,
+            WRITES_MODEL | CMD_PRETRAIN | PERTURBS | CMD_FINETUNE | CMD_GENERATE | CMD_STATISTIC,
         .help = "replace files that are written and are there already"},
     [OPT_QUIET] = {.name = "quiet", .group = GROUP_OUTPUT, .short_name = 'q', .type = OPT_FLAG,
         .commands = WRITES | CMD_RESUME | WRITES_MODEL | CMD_PRETRAIN | CMD_FINETUNE,
@@ -321,15 +322,15 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "on stderr: auto is a line where that is a terminal; plain is lines for a log"},
     [OPT_JSON] = {.name = "json", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = CMD_EVAL | CMD_PLAN | CMD_ACCOUNT | CMD_INSPECT | CMD_AUDIT | CMD_LEDGER |
-            PERTURBS | CMD_FINETUNE | CMD_RECORDS,
+            PERTURBS | CMD_FINETUNE | CMD_RECORDS | CMD_STATISTIC,
         .help = "JSON with full precision"},
     [OPT_LEDGER] = {.name = "ledger", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | CMD_FINETUNE | CMD_VERIFY, .arg = "FILE",
+        .commands = CMD_EVAL | WRITES | CMD_FINETUNE | CMD_VERIFY | CMD_STATISTIC, .arg = "FILE",
         .help = "charge the run to this ledger ('dpinfer help ledger') before a record is read; "
                 "plan charges it with --job alone, and verify looks for the charge in it. "
                 "Without it a run with --job has a ledger of its own in DIR"},
     [OPT_DATASET] = {.name = "dataset", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | CMD_LEDGER | CMD_FINETUNE, .arg = "NAME",
+        .commands = CMD_EVAL | WRITES | CMD_LEDGER | CMD_FINETUNE | CMD_STATISTIC, .arg = "NAME",
         .help = "of the ledger; without it the only one"},
     [OPT_VECTORS] = {.name = "vectors", .type = OPT_STRING,
         .commands = READS_WORDS | CMD_VERIFY, .arg = "FILE", .group = GROUP_DATA,

@@ -80,10 +80,11 @@ enum {
     CMD_AUGPE = 1 << 23,
     CMD_EVAL = 1 << 24,
     CMD_RECORDS = 1 << 25,
+    CMD_STATISTIC = 1 << 26,
     CMD_HOLDS_TEXTS = CMD_RUN | CMD_RESUME | CMD_PLAN | CMD_TOKENIZE | CMD_LOGITS | CMD_PERTURB |
                       CMD_ATTACK | CMD_SERVE | CMD_INFER | CMD_FINETUNE | CMD_EVAL |
                       CMD_AUGPE | CMD_LEDGER | CMD_MERGE |
-                      CMD_RECORDS, /* of others, or their IDs */
+                      CMD_RECORDS | CMD_STATISTIC, /* of others, or their IDs */
     CMD_GROUPED = CMD_RUN | CMD_PLAN | CMD_AUGPE,                     /* whose help has headings */
 };
 
@@ -132,6 +133,9 @@ typedef struct command {
     int takes_model;       /* 1: MODEL is needed */
     int max_positional;    /* positional arguments after MODEL */
     int (*run)(const args *a);
+    /* What the first positional argument may be: *name and what it is, for i from 0; false: no
+     * more. NULL: it is no name of a list. */
+    bool (*names)(int i, const char **name, const char **help);
 } command;
 
 /* What the value of an option is the path of. FILE, KEY and DIR in its help say that it is one: a

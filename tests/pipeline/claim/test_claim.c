@@ -83,6 +83,8 @@ static const kind kinds[] = {
         {"certificate_epsilon_finite", 5}, {"certificate_best_guess", .5}, {"n_documents", 2},
         {"n_words", 20}}}}},
     {"counts", {.n_units = 50, .delta = 1e-6}, {{"counts", NULL, 3, {{"budget_epsilon", 1}}}}},
+    {"word count", {.n_units = 50, .delta = 1e-6},
+     {{"word_count", "fever", 1, {{"budget_epsilon", 1}}}}},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
