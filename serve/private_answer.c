@@ -349,7 +349,7 @@ static int64_t left_after(const private_answer *p) {
 static bool write_charge(private_answer *p, refusal *why) {
     const settled *s = &p->settled;
     const books *b = p->b;
-    char note[DPI_CHARGE_NOTE_MAX + 1], guarantee[96];
+    char note[DPI_CHARGE_NOTE_MAX + 1], guarantee[96], *text;
     dpi_charge_request wanted;
     dpi_charge charge;
     dpi_error err;
@@ -363,6 +363,12 @@ static bool write_charge(private_answer *p, refusal *why) {
                                  s->claim.method.max_per_unit, &wanted.unit, &err) !=
         DPI_STATUS_OK)
         return refuse_error(why, &err);
+    dpi_claim claim;
+    dpi_claim_of_run(&s->claim, &claim);
+    claim.ledger = (dpi_claim_ledger){0};
+    if (dpi_claim_write(&claim, &text, &err) != DPI_STATUS_OK)
+        return refuse_error(why, &err);
+    wanted.claim = text;
     wanted.cost = &s->cost;
     wanted.method = dpi_method_get(s->claim.method.method)->name;
     wanted.note = note;
@@ -370,6 +376,7 @@ static bool write_charge(private_answer *p, refusal *why) {
         s->dataset->scope == DPI_SCOPE_UNIT
             ? charge_units(p, &wanted, &charge, &err)
             : dpi_ledger_reserve(b->datasets.ledger, s->dataset->name, &wanted, &charge, &err);
+    free(text);
     p->is_charged = status == DPI_STATUS_OK;
     p->row.charge = charge.id;
     p->before = charge.before;

@@ -134,6 +134,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_claim_read(const char *json, size_t n_byte
 
 /* ---- The claim of a run ------------------------------------------------------------------- */
 
+/* *claim of a run that is settled, with what follows. */
+DPI_API void dpi_claim_of_run(const dpi_run *run, dpi_claim *claim);
 /* Everything that the guarantee rests on, in the order of the statement: facts
  * [DPI_CLAIM_FACTS_MAX], *n_facts of them. Errors: ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_run_facts(const dpi_run *run, dpi_fact *facts,

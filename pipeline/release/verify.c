@@ -14,6 +14,7 @@
 #include "pipeline/claim/compare.h"
 #include "pipeline/release/hash.h"
 #include "pipeline/ledger/amount.h"
+#include "pipeline/release/payers.h"
 #include "pipeline/release/report.h"
 
 enum { REPORT_BYTES_MAX = 1 << 20 };
@@ -156,6 +157,19 @@ static const char *date_of_charge(const dpi_report *r, const dpi_claim_ledger *l
     return NULL;
 }
 
+/* Whether a charge is for what the report claims. One from outside, or of an earlier form of
+ * ledgers, has no claim. */
+static dpi_status is_for(const dpi_report *r, dpi_ledger *ledger, int64_t id, bool *is,
+                         dpi_error *err) {
+    char *charged, *own = NULL;
+    DPI_TRY(dpi_ledger_charge_claim(ledger, id, &charged, err));
+    const dpi_status status = dpi_claim_charged(&r->claim, &own, err);
+    *is = status == DPI_STATUS_OK && (!charged || strcmp(charged, own) == 0);
+    free(charged);
+    free(own);
+    return status;
+}
+
 /* A charge of this amount that was made then, when the dataset had that sum. */
 dpi_status dpi_report_find_charge(const dpi_report *r, dpi_ledger *ledger, dpi_error *err) {
     const dpi_claim_ledger *l = &r->claim.ledger;
@@ -170,8 +184,14 @@ dpi_status dpi_report_find_charge(const dpi_report *r, dpi_ledger *ledger, dpi_e
         DPI_TRY(dpi_ledger_charge_next(ledger, l->dataset, c.id, &c, err));
         if (c.id > 0 && c.counted && c.before == l->before && strcmp(c.method, info.name) == 0 &&
             dpi_ledger_amount_is((double)c.amount, (double)l->charge) &&
-            (!date || strcmp(date, c.date) == 0))
-            return DPI_STATUS_OK;
+            (!date || strcmp(date, c.date) == 0)) {
+            bool is;
+            DPI_TRY(is_for(r, ledger, c.id, &is, err));
+            return is ? DPI_STATUS_OK
+                      : dpi_fail(err, DPI_STATUS_STATE,
+                                 "the ledger has charge %lld for other work than this report "
+                                 "claims", (long long)c.id);
+        }
     } while (c.id > 0);
     return dpi_fail(err, DPI_STATUS_STATE,
                     "the ledger does not have the charge of this report, %.10g after %.10g: it is "

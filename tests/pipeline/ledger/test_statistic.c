@@ -1,6 +1,7 @@
 /* Statistics: word_count against counts by hand and the noise of the same bits; the order of charge
  * and records. The law of the noise: tests/dp/exact, audit/audit_counts.c. */
 #include "dp/exact/noise.h"
+#include "dpinfer/report.h"
 #include "dpinfer/statistic.h"
 #include "tests/pipeline/ledger/ledger_support.h"
 #include "tests/pipeline/records_of.h"
@@ -102,5 +103,48 @@ TEST(test_charge) {
     dpi_statistic_free(s);
     o.seeded = 1;
     assert_error(dpi_statistic_open(&o, &s, ERR), ARG, "not with a ledger");
+    dpi_records_close(records);
+}
+
+static dpi_report *report_of(const dpi_claim *c) {
+    dpi_report *made, *read;
+    char *text;
+    size_t n;
+    assert_ok(dpi_report_of(c, NULL, NULL, &made, ERR));
+    assert_ok(dpi_report_text(made, 1, DPI_REPORT_JSON, &text, &n, ERR));
+    assert_ok(dpi_report_parse("r.json", text, n, &read, ERR));
+    dpi_report_free(made);
+    free(text);
+    return read;
+}
+
+/* The ledger has what was done with the charge: a report of other work at the same cost has no
+ * charge, and a charge from outside fits any. */
+TEST(test_claim_of_charge) {
+    dpi_records *records = records_of(texts, N);
+    dpi_statistic_options o = options_of(records, (const char *const[]){"fever", "3"});
+    dpi_statistic *s;
+    char *claim;
+    dpi_claim read;
+    o.ledger = the_ledger, o.dataset = "letters";
+    assert_ok(dpi_statistic_open(&o, &s, ERR));
+    assert_ok(dpi_statistic_reserve(s, ERR));
+    assert_ok(dpi_ledger_charge_claim(the_ledger, 1, &claim, ERR));
+    assert_ok(dpi_claim_read(claim, strlen(claim), &read, ERR));
+    assert_true(strcmp(read.parts[0].text, "fever") == 0 && read.ledger.dataset[0] == '\0');
+    free(claim);
+    assert_error(dpi_ledger_charge_claim(the_ledger, 2, &claim, ERR), ARG, "no charge 2");
+    assert_null(claim);
+    dpi_claim other = *dpi_statistic_claim(s);
+    dpi_report *own = report_of(&other);
+    strcpy(other.parts[0].text, "cough");
+    dpi_report *others = report_of(&other);
+    assert_ok(dpi_report_find_charge(own, the_ledger, ERR));
+    assert_error(dpi_report_find_charge(others, the_ledger, ERR), STATE, "for other work");
+    exec_sql(path, "UPDATE charge SET claim = ''");
+    assert_ok(dpi_report_find_charge(others, the_ledger, ERR));
+    dpi_report_free(own);
+    dpi_report_free(others);
+    dpi_statistic_free(s);
     dpi_records_close(records);
 }
