@@ -212,22 +212,13 @@ static dpi_status read_slot(dpi_generation *g, dpi_generation_event *event, dpi_
 
 /* ---- Draws ----------------------------------------------------------------------------------- */
 
-/* The tokens that may come: a function of those that were released. */
-static dpi_status allow_tokens(dpi_generation *g, dpi_error *err) {
-    const uint64_t *bits;
-    int32_t n;
-    if (!g->masked)
-        return DPI_STATUS_OK;
-    DPI_TRY(dpi_mask_text_allowed(g->masked, &bits, &n, err));
-    return dpi_sampler_allow(g->options.sampler, bits, err);
-}
-
 /* The references' logits of the candidates, where the step has left them out. Few candidates now
  * are the sign of few after the next token. */
 static dpi_status complete_logits(dpi_generation *g, const float *public_logits, dpi_error *err) {
     const int32_t *ids = NULL;
     int32_t n_ids = 0;
-    dpi_status status = allow_tokens(g, err);
+    dpi_status status =
+        dpi_worded_allow(g->masked, g->released.ruled, g->options.sampler, err);
     if (status == DPI_STATUS_OK)
         status = dpi_sampler_candidates(g->options.sampler, public_logits, &ids, &n_ids, err);
     if (g->incomplete) {
@@ -318,10 +309,10 @@ static dpi_status tell(dpi_generation *g, dpi_generation_event *event, dpi_error
         DPI_TRY(dpi_mask_text_push(g->masked, g->token, err));
     DPI_TRY(dpi_released_push(&g->released, g->token, &event->text, &event->n_bytes, err));
     g->drawn = false;
-    if (!g->options.ignore_eog &&
-        dpi_token_is_eog(dpi_session_model(g->options.session), g->token))
-        g->end = DPI_END_EOG;
-    else if (g->n_drawn == g->n_tokens)
+    g->end = dpi_released_end_of(&g->released, dpi_session_model(g->options.session), g->token);
+    if (g->end == DPI_END_EOG && g->options.ignore_eog)
+        g->end = DPI_END_NONE;
+    if (g->end == DPI_END_NONE && g->n_drawn == g->n_tokens)
         g->end = DPI_END_LENGTH;
     if (g->end != DPI_END_NONE)
         g->phase = ENDING;
@@ -553,6 +544,10 @@ static dpi_status allocate(dpi_generation *g, dpi_error *err) {
     if (o->mask)
         DPI_TRY(dpi_mask_text_create_begun(o->mask, o->public_tokens + o->n_public - o->n_begun,
                                            (size_t)o->n_begun, &g->masked, err));
+    if (o->rules)
+        return dpi_released_open_ruled(o->rules, o->text,
+                                       o->public_tokens + o->n_public - o->n_answer,
+                                       (size_t)o->n_answer, &g->released, err);
     const dpi_model *model = dpi_session_model(o->session);
     return dpi_released_open(model, o->text, g->n_tokens, &g->released, err);
 }

@@ -15,6 +15,7 @@
 #include "dp/methods/sampler.h"
 #include "dpinfer/registry.h"
 #include "dpinfer/text.h"
+#include "pipeline/released_text.h"
 
 enum { TEXTS_MOST = 64, TEXTS = 8 };
 
@@ -42,6 +43,7 @@ typedef struct walk {
     int32_t live[TEXTS_MOST];  /* [n_live] texts that go on */
     int32_t token[TEXTS_MOST]; /* their last tokens */
     dpi_mask_text *masked[TEXTS_MOST]; /* places in the grammar; NULL: there is none */
+    dpi_released released[TEXTS_MOST]; /* without rules nothing is kept of a text */
     int32_t n_live;
 } walk;
 
@@ -60,11 +62,25 @@ static dpi_status check_search(const dpi_pace_search *x, dpi_error *err) {
                         "public prompt empty");
     DPI_TRY(dpi_check_range("n_texts", x->n_texts, 1, TEXTS_MOST, err));
     DPI_TRY(dpi_check_range("n_steps", x->n_steps, 0, INT32_MAX, err));
+    DPI_TRY(dpi_check_range("n_answer", x->n_answer, 0, (int64_t)x->n_public, err));
     for (int32_t i = 0; i < x->n_texts; i++)
         if (dpi_session_length(x->session, i) != 0)
             return dpi_fail(err, DPI_STATUS_STATE,
                             "sequence %d is not the session's, or not empty: public texts need "
                             "sequences 0..%d", (int)i, (int)x->n_texts - 1);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status open_texts(walk *w, dpi_error *err) {
+    const dpi_pace_search *x = w->search;
+    const int32_t *answer = x->public_tokens + x->n_public - x->n_answer;
+    for (int32_t i = 0; i < x->n_texts; i++) {
+        if (x->mask)
+            DPI_TRY(dpi_mask_text_create(x->mask, &w->masked[i], err));
+        if (x->rules)
+            DPI_TRY(dpi_released_open_ruled(x->rules, DPI_TEXT_NONE, answer, (size_t)x->n_answer,
+                                            &w->released[i], err));
+    }
     return DPI_STATUS_OK;
 }
 
@@ -88,9 +104,7 @@ static dpi_status open_walk(walk *w, uint64_t *state, dpi_error *err) {
     w->all = dpi_calloc(n, sizeof *w->all);
     if (!w->top || !w->all)
         return dpi_no_memory(err, "public texts");
-    for (int32_t i = 0; w->search->mask && i < w->search->n_texts; i++)
-        DPI_TRY(dpi_mask_text_create(w->search->mask, &w->masked[i], err));
-    return DPI_STATUS_OK;
+    return open_texts(w, err);
 }
 
 /* The prompt is read once. */
@@ -123,17 +137,13 @@ static dpi_status draw(walk *w, int32_t text, int32_t *token, dpi_error *err) {
     const float *logits = dpi_session_logits(w->search->session, text);
     dpi_distribution d;
     DPI_TRY(dpi_sampler_begin(w->sampler, err));
-    if (w->masked[text]) {
-        const uint64_t *bits;
-        int32_t n;
-        DPI_TRY(dpi_mask_text_allowed(w->masked[text], &bits, &n, err));
-        DPI_TRY(dpi_sampler_allow(w->sampler, bits, err));
-    }
+    DPI_TRY(dpi_worded_allow(w->masked[text], w->released[text].ruled, w->sampler, err));
     DPI_TRY(dpi_sampler_distribution(w->sampler, logits, NULL, &d, err));
     const size_t step = (size_t)text * (size_t)w->n_steps + (size_t)w->n[text]++;
     w->top[step] = dpi_pace_top(d.weights, (size_t)d.n_support);
     count_octaves(&d, &w->all[step]);
     DPI_TRY(dpi_sampler_step(w->sampler, logits, NULL, token, err));
+    DPI_TRY(dpi_released_push(&w->released[text], *token, NULL, NULL, err));
     return w->masked[text] ? dpi_mask_text_push(w->masked[text], *token, err) : DPI_STATUS_OK;
 }
 
@@ -144,7 +154,8 @@ static dpi_status draw_all(walk *w, dpi_error *err) {
         const int32_t text = w->live[i];
         int32_t token;
         DPI_TRY(draw(w, text, &token, err));
-        w->ended[text] = dpi_token_is_eog(model, token);
+        w->ended[text] =
+            dpi_released_end_of(&w->released[text], model, token) != DPI_END_NONE;
         w->live[n] = text;
         w->token[n] = token;
         n += !w->ended[text];
@@ -396,6 +407,7 @@ static dpi_status find(const dpi_pace_search *search, dpi_sampler_options *m, dp
     for (int32_t i = 0; i < search->n_texts; i++) {
         dpi_session_reset(search->session, i);
         dpi_mask_text_free(w.masked[i]);
+        dpi_released_close(&w.released[i]);
     }
     if (status == DPI_STATUS_OK)
         status = settle(&w, m, err);

@@ -23,9 +23,9 @@ typedef struct owned_text {
 
 struct dpi_prompts {
     const dpi_model *model;
-    owned_text private_text, public_text, system;
+    owned_text private_text, public_text, system, answer;
     size_t before; /* bytes of private_text before {reference} */
-    int32_t *public_tokens;
+    int32_t *public_tokens, *answer_tokens; /* the latter [info.n_answer] */
     dpi_prompts_info info;
 };
 
@@ -99,9 +99,9 @@ static size_t find_label(dpi_bytes text) {
 
 int32_t dpi_prompt_options_have_label(const dpi_prompt_options *o) {
     const dpi_bytes texts[] = {o->public_prompt, o->private_prompt, o->description, o->query,
-                               o->system};
+                               o->system, o->answer};
     bool found = false;
-    for (int i = 0; i < 5; i++)
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         found |= find_label(texts[i]) < texts[i].n_bytes;
     return found;
 }
@@ -167,25 +167,48 @@ dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err)
     if (dpi_count_references(o->public_prompt) > 0)
         return dpi_fail(err, DPI_STATUS_ARG, "public_prompt: found {reference}, which only the "
                                              "private prompt may hold");
+    if (dpi_count_references(o->answer) > 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "answer: found {reference}, which only the private "
+                                             "prompt may hold");
     return DPI_STATUS_OK;
 }
 
 /* ---- Encoding ------------------------------------------------------------------------------- */
 
+/* The tokens of the answer stand behind all others: they are the same in each prompt. */
 static dpi_status encode(const dpi_prompts *p, dpi_bytes text, int32_t **tokens, size_t *n_tokens,
                          dpi_error *err) {
-    size_t capacity = 4 * (p->system.n_bytes + text.n_bytes) + DPI_PROMPT_FRAME;
-    int32_t *ids = dpi_private_malloc(capacity * sizeof *ids);
+    const size_t capacity = 4 * (p->system.n_bytes + text.n_bytes) + DPI_PROMPT_FRAME;
+    const size_t n_answer = (size_t)p->info.n_answer;
+    int32_t *ids = dpi_private_malloc((capacity + n_answer) * sizeof *ids);
     if (!ids)
         return dpi_no_memory(err, "the prompts");
     dpi_status status =
         dpi_prompt_encode(p->model, p->info.chat, p->system.data, p->system.n_bytes, text.data,
                           text.n_bytes, ids, capacity, n_tokens, err);
-    if (status != DPI_STATUS_OK)
+    if (status != DPI_STATUS_OK) {
         dpi_private_free(ids);
-    else
-        *tokens = ids;
-    return status;
+        return status;
+    }
+    if (n_answer > 0)
+        memcpy(ids + *n_tokens, p->answer_tokens, n_answer * sizeof *ids);
+    *n_tokens += n_answer;
+    *tokens = ids;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status encode_answer(dpi_prompts *p, dpi_error *err) {
+    const size_t capacity = 4 * p->answer.n_bytes + 5;
+    size_t n;
+    if (!p->answer.data)
+        return DPI_STATUS_OK;
+    p->answer_tokens = dpi_private_malloc(capacity * sizeof *p->answer_tokens);
+    if (!p->answer_tokens)
+        return dpi_no_memory(err, "the prompts");
+    DPI_TRY(dpi_tokenize(p->model, p->answer.data, p->answer.n_bytes, 0, p->answer_tokens, capacity,
+                         &n, err));
+    p->info.n_answer = (int32_t)n;
+    return DPI_STATUS_OK;
 }
 
 /* The private prompt with the first n_bytes of a record. */
@@ -288,6 +311,7 @@ static dpi_status put_labels(dpi_prompts *p, dpi_bytes label, dpi_error *err) {
     if (!label.data)
         return DPI_STATUS_OK;
     DPI_TRY(put_label(label, &p->system, err));
+    DPI_TRY(put_label(label, &p->answer, err));
     DPI_TRY(put_label(label, &p->public_text, err));
     return put_label(label, &p->private_text, err);
 }
@@ -312,6 +336,7 @@ static dpi_status choose_texts(dpi_prompts *p, const dpi_prompt_options *o, dpi_
     const dpi_bytes none = {NULL, 0};
     const char *lead = base ? base_lead : o->query.data ? chat_query_lead : chat_lead;
     DPI_TRY(copy_text(o->system, &p->system, err));
+    DPI_TRY(copy_text(o->answer, &p->answer, err));
     DPI_TRY(choose_public(p, o, base, err));
     if (o->private_prompt.data)
         DPI_TRY(copy_text(o->private_prompt, &p->private_text, err));
@@ -396,6 +421,8 @@ dpi_status dpi_prompts_create(const dpi_model *model, const dpi_prompt_options *
     if (status == DPI_STATUS_OK)
         status = choose_texts(p, options, err);
     if (status == DPI_STATUS_OK)
+        status = encode_answer(p, err);
+    if (status == DPI_STATUS_OK)
         status = encode_public(p, err);
     if (status == DPI_STATUS_OK)
         status = find_limit(p, n_room, options->max_reference_tokens, err);
@@ -414,7 +441,9 @@ void dpi_prompts_free(dpi_prompts *p) {
     dpi_private_free(p->private_text.data);
     dpi_private_free(p->public_text.data);
     dpi_private_free(p->system.data);
+    dpi_private_free(p->answer.data);
     dpi_private_free(p->public_tokens);
+    dpi_private_free(p->answer_tokens);
     free(p);
 }
 

@@ -12,6 +12,7 @@
 #include "dpinfer/account.h"
 #include "dpinfer/run.h"
 #include "dpinfer/mechanism.h"
+#include "dpinfer/wording.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -69,6 +70,8 @@ typedef struct dpi_claim {
     int32_t pace_given;      /* a dpi_pace_given: what was not found from them, with pace_texts */
     char model_name[64];     /* without characters that steer a terminal or a line; "": none */
     char grammar[20];        /* dpi_grammar_digest in hexadecimal; "": none */
+    char wording[DPI_DIGEST_HEX + 8]; /* SHA-256 of how texts are worded (wording.h), in
+                                         hexadecimal; "": there is nothing to it */
     dpi_claim_ledger ledger; /* filled in when it is charged */
 } dpi_claim;
 
@@ -87,6 +90,11 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_claim_set(dpi_claim_part *part, const char
 DPI_API DPI_MUST_CHECK dpi_status dpi_claim_set_text(dpi_claim_part *part, const char *key,
                                                      const char *text, dpi_error *err);
 DPI_API double dpi_claim_value(const dpi_claim_part *part, const char *key);
+
+/* Binds the claim to how its texts are worded. Errors: ARG (the wording), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_bind_wording(dpi_claim *claim,
+                                                           const dpi_wording *wording,
+                                                           dpi_error *err);
 
 /* The part that draws tokens, and its options as a sampler takes them: n_ref is B, random NULL.
  * NULL: no part does, or a value of it is out of range. */

@@ -14,12 +14,6 @@
 extern "C" {
 #endif
 
-/* A text that may hold NUL bytes. data NULL: none. */
-typedef struct dpi_bytes {
-    const char *data;
-    size_t n_bytes;
-} dpi_bytes;
-
 typedef struct dpi_prompt_options {
     size_t struct_size;
     int32_t chat;                 /* a dpi_chat; default AUTO */
@@ -34,6 +28,8 @@ typedef struct dpi_prompt_options {
     dpi_bytes label;          /* PUBLIC: what {label} stands for in the prompts, where it may stand
                                  any number of times; none: {label} is text like any other */
     dpi_bytes system;         /* the system message of every prompt; none: without one */
+    dpi_bytes answer;         /* PUBLIC: every prompt ends with it, behind the header of the answer.
+                                 In a release it is that of the wording. None: without one */
 } dpi_prompt_options;
 
 DPI_API void dpi_prompt_options_init(dpi_prompt_options *options);
@@ -51,6 +47,7 @@ typedef struct dpi_prompts_info {
     size_t struct_size;
     int32_t chat;     /* the dpi_chat that is used; never AUTO */
     int32_t n_public; /* tokens of the public prompt */
+    int32_t n_answer; /* of them, and of each private prompt, the last ones are the answer's */
     int32_t n_frame;  /* tokens of the private prompt of an empty record */
     int32_t n_prefix; /* tokens that private prompts begin with, whatever the record. One that
                          begins in an unusual way may share less */

@@ -103,6 +103,8 @@ typedef struct dpi_release_options {
                              told is lost */
     const dpi_grammar *grammar; /* texts are of this form, as long as T tokens allow; public. The
                                    caller's, must outlive the release. NULL (default): any text */
+    const dpi_wording *wording; /* how texts are worded; public, copied. NULL (default): nothing is
+                                   set. prompts.answer is not used: it is that of the wording */
     const char *model_path; /* with a journal: the file that the model was opened with */
     /* Where another process has the journal, with next_text or spread: what earlier processes have
      * drawn of a text, *tokens [*n], valid until the release is freed. NULL (default): nothing */
@@ -128,6 +130,9 @@ DPI_API void dpi_release_free(dpi_release *release);
 
 /* What it guarantees; the release's own. */
 DPI_API const dpi_run *dpi_release_run(const dpi_release *release);
+
+/* How its texts are worded; the release's own. */
+DPI_API const dpi_wording *dpi_release_wording(const dpi_release *release);
 
 /* What it needs, on this machine. All of it is public. */
 typedef struct dpi_release_plan {

@@ -14,6 +14,7 @@
 #include "dpinfer/claim.h"
 #include "dpinfer/ledger.h"
 #include "dpinfer/model.h"
+#include "dpinfer/wording.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,6 +52,10 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_update(dpi_report *report, const dp
  * `name` is the file's, for messages. Errors: FORMAT, LIMIT, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_meta(dpi_report *report, const char *name,
                                                   const char *text, size_t n_bytes, dpi_error *err);
+/* How texts are worded, of which the report then has all; needed where the claim has its digest.
+ * Errors: ARG (it is not that of the claim), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_wording(dpi_report *report,
+                                                     const dpi_wording *wording, dpi_error *err);
 /* Bytes of the output, in their order: the report has the hash of all of them. */
 DPI_API void dpi_report_output_add(dpi_report *report, const void *bytes, size_t n_bytes);
 /* The whole output at once: a file that is there now. jsonl 1: a text is a line of it; 0: an empty
@@ -84,7 +89,8 @@ DPI_API const dpi_claim *dpi_report_claimed(const dpi_report *report);
 DPI_API const dpi_run *dpi_report_run(const dpi_report *report);
 
 /* The report as a string [*n_bytes] with a NUL behind it, which the caller frees with free.
- * complete 0: the run stopped early. Errors: ARG (format; a parsed report), MEMORY. */
+ * complete 0: the run stopped early. Errors: ARG (format; a parsed report), STATE (the claim has a
+ * wording, and the report was not told), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_text(const dpi_report *report, int32_t complete,
                                                   int32_t format, char **text, size_t *n_bytes,
                                                   dpi_error *err);

@@ -8,6 +8,12 @@
 extern "C" {
 #endif
 
+/* A text that may hold NUL bytes. data NULL: none. */
+typedef struct dpi_bytes {
+    const char *data;
+    size_t n_bytes;
+} dpi_bytes;
+
 enum {
     DPI_TOKENIZE_BOS = 1 /* begin with the BOS token if the model's metadata wants one */
 };

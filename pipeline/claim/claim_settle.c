@@ -100,6 +100,14 @@ static dpi_status check_units(const dpi_claim *c, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+/* "": there is none. */
+static dpi_status check_digest(const char *key, const char *hex, size_t n, dpi_error *err) {
+    return !hex[0] || (strlen(hex) == n && strspn(hex, "0123456789abcdef") == n)
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_ARG, "%s: found '%.20s', allowed are %zu hexadecimal "
+                                               "digits", key, hex, n);
+}
+
 static dpi_status check_bound(const dpi_claim *c, dpi_error *err) {
     char name[sizeof c->model_name];
     DPI_TRY(dpi_check_range("pace_texts", c->pace_texts, 0, INT32_MAX, err));
@@ -112,10 +120,8 @@ static dpi_status check_bound(const dpi_claim *c, dpi_error *err) {
     if (strcmp(name, c->model_name) != 0)
         return dpi_fail(err, DPI_STATUS_ARG, "model: found a name with bytes that steer a terminal "
                                              "or are no UTF-8");
-    if (c->grammar[0] && !dpi_claim_is_digest(c->grammar))
-        return dpi_fail(err, DPI_STATUS_ARG, "grammar: found '%.20s', allowed are 16 hexadecimal "
-                                             "digits", c->grammar);
-    return DPI_STATUS_OK;
+    DPI_TRY(check_digest("grammar", c->grammar, 16, err));
+    return check_digest("wording", c->wording, DPI_DIGEST_HEX, err);
 }
 
 static dpi_status check_part(const dpi_claim *c, const dpi_claim_part *p, dpi_error *err) {

@@ -171,6 +171,10 @@ void dpi_claim_facts(const dpi_claim *c, dpi_fact *facts, size_t *n_facts) {
         dpi_facts_text(&l, "grammar", "form of texts",
                        "a public grammar (%s) says which tokens may come; it costs nothing",
                        c->grammar);
+    if (c->wording[0])
+        dpi_facts_text(&l, "wording", "wording",
+                       "public rules of how texts begin, end and go on (%.16s); they cost nothing",
+                       c->wording);
     add_ledger(&l, c);
     dpi_facts_text(&l, "randomness", "randomness", "%s",
                    c->randomness == DPI_RANDOMNESS_SYSTEM ? "getrandom(2), fresh for every draw"

@@ -38,6 +38,10 @@ dpi_status dpi_release_open(const dpi_release_options *options, dpi_release **re
 
 const dpi_run *dpi_release_run(const dpi_release *r) { return &r->books.claim; }
 
+const dpi_wording *dpi_release_wording(const dpi_release *r) {
+    return dpi_word_rules_wording(r->plan.rules);
+}
+
 dpi_status dpi_release_plan_get(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
     return dpi_plan_needs(&r->plan, plan, err);
 }

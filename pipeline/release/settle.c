@@ -13,6 +13,7 @@
 #include "dp/methods/method.h"
 #include "engine/adapter.h"
 #include "pipeline/run.h"
+#include "pipeline/claim/wording_json.h"
 #include "pipeline/records/records.h"
 #include "pipeline/release/plan.h"
 
@@ -318,7 +319,6 @@ static dpi_status check_job(const dpi_release_options *o, dpi_error *err) {
 /* The claim, but for what needs the model. */
 static dpi_status settle_options(const dpi_release_options *o, dpi_run *c,
                                  dpi_label_list *labels, dpi_error *err) {
-    DPI_TRY(check_structs(o, err));
     DPI_TRY(check_numbers(o, err));
     dpi_run_init(c);
     c->method = o->method;
@@ -329,10 +329,21 @@ static dpi_status settle_options(const dpi_release_options *o, dpi_run *c,
     return check_spread(o, c, err);
 }
 
+/* The prompts end with the answer of the wording. */
+static dpi_status settle_answer(dpi_release_options *o, dpi_error *err) {
+    DPI_TRY(check_structs(o, err));
+    if (o->wording)
+        DPI_TRY(dpi_wording_check(o->wording, err));
+    o->prompts.answer = o->wording ? o->wording->answer : (dpi_bytes){NULL, 0};
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_release_options_check(const dpi_release_options *options, dpi_error *err) {
     dpi_run claim;
     dpi_label_list labels = {0};
-    const dpi_status status = settle_options(options, &claim, &labels, err);
+    dpi_release_options o = *options;
+    DPI_TRY(settle_answer(&o, err));
+    const dpi_status status = settle_options(&o, &claim, &labels, err);
     dpi_labels_free(&labels);
     return status;
 }
@@ -471,6 +482,15 @@ static void name_model(dpi_plan *plan) {
     dpi_run_name_model(&plan->claim, name);
 }
 
+/* The plan's own from here on. */
+static dpi_status settle_wording(dpi_plan *plan, dpi_error *err) {
+    dpi_release_options *o = &plan->options;
+    DPI_TRY(dpi_word_rules_create(o->wording, o->model, &plan->rules, err));
+    o->wording = dpi_word_rules_wording(plan->rules);
+    o->prompts.answer = o->wording->answer;
+    return dpi_wording_digest(o->wording, plan->claim.wording, err);
+}
+
 /* Whether the model's tokens can write such texts is known before a record is read. */
 static dpi_status settle_grammar(dpi_plan *plan, dpi_error *err) {
     const dpi_grammar *grammar = plan->options.grammar;
@@ -482,10 +502,12 @@ static dpi_status settle_grammar(dpi_plan *plan, dpi_error *err) {
 }
 
 static dpi_status settle(dpi_plan *plan, dpi_error *err) {
+    DPI_TRY(settle_answer(&plan->options, err));
     DPI_TRY(settle_options(&plan->options, &plan->claim, &plan->labels, err));
     DPI_TRY(check_job(&plan->options, err));
     if (!plan->options.model)
         return dpi_fail(err, DPI_STATUS_ARG, "model: found none");
+    DPI_TRY(settle_wording(plan, err));
     DPI_TRY(settle_grammar(plan, err));
     dpi_model_info_init(&plan->info);
     DPI_TRY(dpi_model_info_get(plan->options.model, &plan->info, err));

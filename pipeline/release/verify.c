@@ -101,6 +101,7 @@ static dpi_status read_sections(dpi_report *r, dpi_error *err) {
     if (!r->software || !r->model || !json_is_boolean(complete))
         return dpi_fail(err, DPI_STATUS_FORMAT, "the section '%s' is missing or malformed",
                         !r->software ? "software" : !r->model ? "model" : "complete");
+    DPI_TRY(dpi_report_added_wording(&r->added, r->recorded, err));
     r->complete = json_is_true(complete);
     dpi_run_of_claim(&r->claim, &r->run);
     r->run.random_weights = json_is_true(json_object_get(r->model, "random_weights"));
@@ -137,7 +138,7 @@ static bool is_given(const dpi_verification *v, const char *path) {
     if (strcmp(path, "output.texts") == 0 || strcmp(path, "output.tokens_most") == 0)
         return false;
     if (strncmp(path, "output", 6) == 0 || strncmp(path, "meta.", 5) == 0 ||
-        strncmp(path, "charges[", 8) == 0)
+        strncmp(path, "charges[", 8) == 0 || strncmp(path, "wording", 7) == 0)
         return true;
     return strcmp(path, "complete") == 0 || strncmp(path, "claim.", 6) == 0 ||
            strncmp(path, "software.", 9) == 0 || strncmp(path, "model.", 6) == 0;
@@ -302,6 +303,7 @@ static dpi_status compare_trained(const dpi_report *r, const char *path, dpi_ver
         return status;
     begun.n_parts = trained.n_parts < begun.n_parts ? trained.n_parts : begun.n_parts;
     memset(begun.grammar, 0, sizeof begun.grammar); /* of the texts */
+    memset(begun.wording, 0, sizeof begun.wording);
     json_t *a = dpi_claim_json(&begun), *b = dpi_claim_json(&trained);
     const bool same = a && b && json_equal(a, b);
     json_decref(a), json_decref(b);
@@ -326,6 +328,18 @@ dpi_status dpi_report_compare_claim(const dpi_report *r, const dpi_claim *found,
     return status;
 }
 
+/* The claim has its digest. */
+static dpi_status compare_wording(const dpi_report *r, dpi_verification *v, dpi_error *err) {
+    char hex[DPI_DIGEST_HEX + 1];
+    bool fits;
+    DPI_TRY(dpi_report_wording_fits(&r->added, &r->claim, hex, &fits, err));
+    return dpi_compare_add(v, "claim.wording", fits ? DPI_VERDICT_OK : DPI_VERDICT_WRONG,
+                           r->claim.wording[0] ? r->claim.wording : "(none)",
+                           fits     ? "that of the section wording"
+                           : hex[0] ? hex
+                                    : "(none)", err);
+}
+
 dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const char *output_path,
                              dpi_verification *result, dpi_error *err) {
     const dpi_claim *claim = &r->claim;
@@ -343,6 +357,8 @@ dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const 
     dpi_status status =
         dpi_compare(r->recorded, expected, &(dpi_compare_rules){is_given}, result, err);
     json_decref(expected);
+    if (status == DPI_STATUS_OK)
+        status = compare_wording(r, result, err);
     if (status == DPI_STATUS_OK && model_path && dpi_claim_find(claim, "gradients"))
         status = compare_trained(r, model_path, result, err);
     if (status == DPI_STATUS_OK && !dpi_report_output_fits(&r->added, claim))

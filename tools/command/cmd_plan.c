@@ -144,7 +144,9 @@ static int make_job(const args *a, release_input *in) {
     if (dpi_report_create(dpi_release_run(in->release), in->model, a->model, &report, &err) !=
         DPI_STATUS_OK)
         return cli_fail_library(CLI_MODEL, &err);
-    const dpi_status status = dpi_shards_create(a->v[OPT_JOB].s, in->release, report, &err);
+    dpi_status status = dpi_report_wording(report, dpi_release_wording(in->release), &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_shards_create(a->v[OPT_JOB].s, in->release, report, &err);
     dpi_report_free(report);
     if (status == DPI_STATUS_BUDGET)
         return ledger_fail_budget(in->ledger, in->dataset, dpi_release_run(in->release), &err);

@@ -17,6 +17,8 @@ static const struct {
     {"label_field", "--label-field"}, {"labels", "--labels"}, {"label_names", "--label-names"},
     {"label_texts", "--num-per-label"}, {"histogram_rho", "--histogram-rho"},
     {"private_prompt", "--private-prompt"}, {"public_prompt", "--public-prompt"},
+    {"answer", "--answer"}, {"keep_answer", "--keep-answer"}, {"stops", "--stop"},
+    {"min_words", "--min-words"}, {"max_words", "--max-words"},
     {"description", "--describe"}, {"top_k", "--top-k"},
     {"variation_prompt", "--variation-prompt"}, {"n_candidates", "--candidates"},
     {"n_lookahead", "--lookahead"}, {"n_rounds", "--rounds"}, {"units", "--units"},

@@ -5,9 +5,11 @@
 
 #include "dpinfer/finetune.h"
 #include "dpinfer/gaussian.h"
+#include "dpinfer/wording.h"
 
 #define GENERATES (CMD_RUN | CMD_PLAN)
 #define WRITES (GENERATES | CMD_AUGPE) /* texts, of records */
+#define WORDS (GENERATES | CMD_GENERATE) /* texts, by rules about their words */
 #define LOADS                                                                                      \
     (GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_AUGPE | CMD_INSPECT | CMD_TOKENIZE |            \
      CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE)
@@ -196,6 +198,26 @@ const option_spec option_rows[N_OPTIONS] = {
         .commands = WRITES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE,
         .arg = "NAME", .choices = DPI_CHAT_NAMES, .def = "auto",
         .help = "chat format"},
+    [OPT_ANSWER] = {.name = "answer", .group = GROUP_PROMPT, .type = OPT_STRING,
+        .commands = WORDS, .arg = "TEXT",
+        .help = "how every answer begins: the text goes on from there; it is public, and no part "
+                "of the text"},
+    [OPT_ANSWER_FILE] = {.name = "answer-file", .group = GROUP_PROMPT, .type = OPT_STRING,
+        .commands = WORDS, .arg = "FILE", .help = "the same from a file"},
+    [OPT_KEEP_ANSWER] = {.name = "keep-answer", .group = GROUP_OUTPUT, .type = OPT_FLAG,
+        .commands = WORDS, .help = "each text begins with the --answer"},
+    [OPT_STOP] = {.name = "stop", .group = GROUP_OUTPUT, .type = OPT_STRING, .is_list = true,
+        .commands = WORDS, .arg = "TEXT",
+        .help = "a text ends before this, such as $'\\n'; may be given up to 16 times. Costs "
+                "nothing, and what is left of -n is not drawn"},
+    [OPT_MIN_WORDS] = {.name = "min-words", .group = GROUP_OUTPUT, .type = OPT_INT,
+        .commands = WORDS, .arg = "N", .min = 0, .max = DPI_WORDS_MAX, .def = "0",
+        .help = "no text ends before, but for -n or a grammar"},
+    [OPT_MAX_WORDS] = {.name = "max-words", .group = GROUP_OUTPUT, .type = OPT_INT,
+        .commands = WORDS, .arg = "N", .min = 1, .max = DPI_WORDS_MAX,
+        .help = "a text ends behind so many words"},
+    [OPT_KEEP_SPACE] = {.name = "keep-space", .group = GROUP_OUTPUT, .type = OPT_FLAG,
+        .commands = WORDS, .help = "white space at both ends of a text stays"},
     [OPT_GRAMMAR] = {.name = "grammar", .group = GROUP_OUTPUT, .type = OPT_STRING,
         .commands = CMD_EVAL | WRITES | CMD_GENERATE, .arg = "FILE",
         .help = "GBNF: which texts there are (docs/grammar.md). Public; costs nothing"},

@@ -15,7 +15,8 @@ typedef enum option_id {
     OPT_UNIT_RECORDS,
     OPT_PRIVATE_PROMPT, OPT_PRIVATE_PROMPT_FILE, OPT_PUBLIC_PROMPT, OPT_PUBLIC_PROMPT_FILE,
     OPT_DESCRIBE, OPT_QUERY, OPT_QUERY_FILE, OPT_SYSTEM, OPT_SYSTEM_FILE, OPT_TEMPLATE,
-    OPT_GRAMMAR, OPT_JSON_SCHEMA,
+    OPT_ANSWER, OPT_ANSWER_FILE, OPT_KEEP_ANSWER, OPT_STOP, OPT_MIN_WORDS, OPT_MAX_WORDS,
+    OPT_KEEP_SPACE, OPT_GRAMMAR, OPT_JSON_SCHEMA,
     OPT_CTX_SIZE, OPT_PARALLEL, OPT_THREADS, OPT_ISA, OPT_EXACT, OPT_KV, OPT_NO_MMAP, OPT_LORA,
     OPT_LORA_SCALE, OPT_SHAPE, OPT_TYPE, OPT_VOCAB, OPT_LAYERS, OPT_EMBD, OPT_FF, OPT_HEADS,
     OPT_KV_HEADS, OPT_VOCAB_SIZE, OPT_TIED,
@@ -88,7 +89,7 @@ enum {
     CMD_GROUPED = CMD_RUN | CMD_PLAN | CMD_AUGPE,                     /* whose help has headings */
 };
 
-enum { MAX_REPORTS = 8, MAX_SERVED = 32, MAX_OWN = 32, MAX_WORDS = 1024 };
+enum { MAX_REPORTS = 8, MAX_SERVED = 32, MAX_LISTED = 512, MAX_OWN = 32, MAX_WORDS = 1024 };
 
 /* The value of one option: `given` on the command line, else the default of the table, if any. */
 typedef struct option_value {
@@ -102,6 +103,12 @@ typedef struct option_value {
 typedef struct own_option {
     const char *option, *text;
 } own_option;
+
+/* A value of an option that may be given several times. */
+typedef struct listed_option {
+    option_id id;
+    const char *text;
+} listed_option;
 
 struct command;
 
@@ -122,6 +129,8 @@ typedef struct args {
     int n_reports;
     const char *served[MAX_SERVED]; /* serve: --dataset, the same */
     int n_served;
+    listed_option listed[MAX_LISTED]; /* all that may, in the order of the command line */
+    int n_listed;
 } args;
 
 typedef struct command {

@@ -74,8 +74,8 @@ static json_t *describe_command(const args *a) {
 /* What comes from standard input is gone when the job goes on. */
 static int check_job(const args *a) {
     static const option_id files[] = {OPT_PRIVATE_PROMPT_FILE, OPT_PUBLIC_PROMPT_FILE,
-                                      OPT_QUERY_FILE, OPT_SYSTEM_FILE, OPT_GRAMMAR,
-                                      OPT_JSON_SCHEMA};
+                                      OPT_QUERY_FILE, OPT_SYSTEM_FILE, OPT_ANSWER_FILE,
+                                      OPT_GRAMMAR, OPT_JSON_SCHEMA};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (a->v[files[i]].given && strcmp(a->v[files[i]].s, "-") == 0)
             return cli_fail(CLI_USAGE, "--job and --%s -: standard input cannot be read again when "

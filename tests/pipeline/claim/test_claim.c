@@ -34,6 +34,14 @@ typedef struct kind {
     } parts[3];
 } kind;
 
+static const dpi_bytes texts[] = {{"\n\n", 2}, {"\xc3\xa9", 2}};
+static const dpi_token_bias biases[] = {{.token = 7, .bias = -1.5}, {.token = 0, .bias = 100}};
+static const dpi_wording wording = {
+    .struct_size = sizeof wording, .answer = {"Message: \"", 10}, .keep_answer = 1,
+    .stops = texts, .n_stops = 2, .min_words = 3, .max_words = 40, .bans = texts, .n_bans = 1,
+    .no_repeat = 4, .repeat_penalty = 1.1, .biases = biases, .n_biases = 2};
+static const dpi_wording unworded = {.struct_size = sizeof unworded, .repeat_penalty = 1};
+
 #define SAMPLER {"T", 20}, {"B", 3}, {"n_vocab", 100}
 static const kind kinds[] = {
     {"by position", {.n_units = 6, .delta = 1e-6, .record_kind = DPI_RECORD_FILE},
@@ -51,6 +59,8 @@ static const kind kinds[] = {
                         .labels = DPI_LABELS_PRIVATE, .n_labels = 2},
      {{"invisibleink", NULL, 4, {SAMPLER, {"budget_rho", .5}}},
       {"histogram", NULL, 1, {{"variance", 25600}}}}},
+    {"worded", {.n_units = 6, .delta = 1e-6, .wording = "that of `wording`"},
+     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
     {"groups", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6, .cluster_texts = 50,
                 .labels = DPI_LABELS_PRIVATE, .n_labels = 3},
      {{"invisibleink", NULL, 4, {SAMPLER, {"budget_rho", .5}}}}},
@@ -101,6 +111,8 @@ static dpi_claim unsettled(const kind *k) {
             assert_ok(dpi_claim_set(p, k->parts[i].values[j].key, k->parts[i].values[j].value,
                                       ERR));
     }
+    if (c.wording[0])
+        assert_ok(dpi_claim_bind_wording(&c, &wording, ERR));
     return c;
 }
 
@@ -145,6 +157,11 @@ static char *report_of(const dpi_claim *c) {
     char *text;
     size_t n_bytes;
     assert_ok(dpi_report_of(c, NULL, NULL, &report, ERR));
+    if (c->wording[0]) { /* which it must be told */
+        assert_error(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n_bytes, ERR), STATE,
+                     "wording");
+        assert_ok(dpi_report_wording(report, &wording, ERR));
+    }
     assert_ok(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n_bytes, ERR));
     return text;
 }
@@ -173,6 +190,7 @@ TEST(test_reports_verify) {
             OWN_ARRAY(char) shown = NULL;
             size_t n_bytes;
             assert_ok(dpi_report_of(&c, NULL, NULL, &report, ERR));
+            assert_ok(dpi_report_wording(report, c.wording[0] ? &wording : &unworded, ERR));
             assert_ok(dpi_report_text(report, 1, format, &shown, &n_bytes, ERR));
             assert_true((strstr(shown, "NOT PRIVATE") != NULL) == !dpi_claim_is_private(&c));
         }
@@ -316,6 +334,7 @@ TEST(test_impossible) {
     REFUSES("by position", (void)dpi_claim_add(&c, "histogram"), ARG, "histogram_rho");
     REFUSES("by position", strcpy(c.model_name, "a\x1b[2J"), ARG, "model");
     REFUSES("by position", strcpy(c.grammar, "12"), ARG, "grammar");
+    REFUSES("by position", strcpy(c.wording, "12"), ARG, "wording");
     REFUSES("drawn", c.delta = .1, ARG, "delta: found 0.1 with 2 texts of 3 records");
     REFUSES("drawn", c.n_units = 7, ARG, "n_units");
     REFUSES("private labels", c.parts[1].values[0] = DPI_NOISE_VARIANCE_FINE + 1, ARG, "histogram");
@@ -355,7 +374,7 @@ TEST(test_refused_texts) {
     static const struct {
         const char *from, *to, *part;
     } changes[] = {
-        {"\"version\":2", "\"version\":1", "claim.version is 1, must be an integer 2..2"},
+        {"\"version\":3", "\"version\":1", "claim.version is 1, must be an integer 3..3"},
         {"\"delta\":", "\"gamma\":", "claim.data has the unknown key 'gamma'"},
         {"\"M\":null,", "", "claim.data.M is missing, must be an integer 1..64"},
         {"\"M\":null", "\"M\":0", "claim.data.M is 0"},
@@ -368,7 +387,7 @@ TEST(test_refused_texts) {
         {"\"center\":false", "\"center\":0", "claim.mechanisms[0].center is 0"},
         {"\"getrandom\"", "\"dice\"", "claim.randomness is \"dice\""},
         {"\"ledger\":null", "\"ledger\":{}", "claim.ledger.dataset is missing"},
-        {"{\"version\"", "{\"version\":2,\"version\"", "a claim is no JSON"},
+        {"{\"version\"", "{\"version\":3,\"version\"", "a claim is no JSON"},
     };
     const dpi_claim c = claim_of(kind_of("by position"));
     OWN_ARRAY(char) whole = NULL;
