@@ -1,6 +1,6 @@
-/* Texts by the rules of a wording: what is shown in pieces and as a whole, and where a text ends, are
- * those of a second implementation that sees the whole text at once, however it is cut into tokens;
- * generations, the pace and copies of a wording go by them. */
+/* Texts by the rules of a wording: what is shown and where a text ends are those of a second
+ * implementation that sees the whole text at once, however it is cut into tokens; generations go by
+ * them; settings are refused by name. */
 #include "dpinfer/drawing.h"
 #include "dpinfer/memory.h"
 #include "pipeline/word_rules.h"
