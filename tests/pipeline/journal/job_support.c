@@ -159,7 +159,7 @@ dpi_status job_run(int32_t n, told *t) {
 
 void assert_begins(const told *part, const told *all) {
     for (int i = 0; i < JOB_TEXTS; i++) {
-        const bool over = part->end[i] == DPI_END_EOG || part->end[i] == DPI_END_LENGTH;
+        const bool over = dpi_end_is_own(part->end[i]) || part->end[i] == DPI_END_LENGTH;
         assert_true(part->n[i] <= all->n[i]);
         assert_memory_equal(part->token[i], all->token[i], (size_t)part->n[i] * sizeof(int32_t));
         if (over)
