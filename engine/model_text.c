@@ -23,3 +23,8 @@ int32_t dpi_token_bos(const dpi_model *model) { return dpi_vocab_bos(model->voca
 dpi_status dpi_decoder_create(const dpi_model *model, dpi_decoder **decoder, dpi_error *err) {
     return dpi_vocab_decoder(model->vocab, decoder, err);
 }
+
+dpi_status dpi_tokens_show(const dpi_model *model, const int32_t *tokens, size_t n_tokens,
+                           char **text, dpi_error *err) {
+    return dpi_vocab_show(model->vocab, tokens, n_tokens, text, err);
+}

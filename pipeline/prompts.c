@@ -455,4 +455,25 @@ dpi_status dpi_prompts_info_get(const dpi_prompts *p, dpi_prompts_info *info, dp
     return DPI_STATUS_OK;
 }
 
+dpi_status dpi_prompts_of_record(const dpi_prompts *prompts, const char *record, size_t n_bytes,
+                                 dpi_prompts **made, dpi_error *err) {
+    size_t n = 0;
+    dpi_prompts *p = calloc(1, sizeof *p);
+    if (!p)
+        return dpi_no_memory(err, "the prompts");
+    p->model = prompts->model;
+    p->info = prompts->info;
+    dpi_status status = dpi_prompts_encode(prompts, record, n_bytes, &p->public_tokens, &n, err);
+    if (status == DPI_STATUS_OK && !p->public_tokens)
+        status = dpi_fail(err, DPI_STATUS_ARG, "record: not one character of it fits into the "
+                                               "private prompt");
+    if (status != DPI_STATUS_OK) {
+        dpi_prompts_free(p);
+        return status;
+    }
+    p->info.n_public = (int32_t)n;
+    *made = p;
+    return DPI_STATUS_OK;
+}
+
 const int32_t *dpi_prompts_public(const dpi_prompts *p) { return p->public_tokens; }

@@ -52,6 +52,9 @@ dpi_status dpi_vocab_encode_prompt(const dpi_vocab *vocab, int32_t chat, const c
 size_t dpi_vocab_token_bytes(const dpi_vocab *vocab, int32_t token, uint8_t *bytes);
 /* 1: a text loses its first character if that is a space, which encoding has added. */
 int32_t dpi_vocab_drops_space(const dpi_vocab *vocab);
+/* As dpi_tokens_show. */
+dpi_status dpi_vocab_show(const dpi_vocab *vocab, const int32_t *tokens, size_t n_tokens,
+                          char **text, dpi_error *err);
 /* The decoder object of dpinfer.h over a vocabulary (which must outlive it). */
 dpi_status dpi_vocab_decoder(const dpi_vocab *vocab, dpi_decoder **decoder, dpi_error *err);
 

@@ -79,6 +79,13 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_prompts_encode(const dpi_prompts *prompts,
                                                      size_t n_bytes, int32_t **tokens,
                                                      size_t *n_tokens, dpi_error *err);
 
+/* Prompts whose public one is the private prompt of this record, for texts that one PUBLIC record
+ * gives alone: *made is the caller's. Nothing of a private record may come in here. Errors: ARG
+ * (the record does not fit, not one character of it), MEMORY, UNSUPPORTED. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_prompts_of_record(const dpi_prompts *prompts,
+                                                        const char *record, size_t n_bytes,
+                                                        dpi_prompts **made, dpi_error *err);
+
 #ifdef __cplusplus
 }
 #endif

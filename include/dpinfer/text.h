@@ -43,6 +43,11 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_decoder_create(const dpi_model *model, dpi
 DPI_API DPI_MUST_CHECK dpi_status dpi_decoder_push(dpi_decoder *decoder, int32_t token,
                                                    const char **text, size_t *n_bytes,
                                                    dpi_error *err);
+/* Tokens as people read them: those that give text as their text, special ones by their names
+ * ("<|im_start|>"). *text is a string that the caller frees with dpi_private_free. Errors: ARG (a
+ * token out of range), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_tokens_show(const dpi_model *model, const int32_t *tokens,
+                                                  size_t n_tokens, char **text, dpi_error *err);
 /* What is held back at the end of a text (U+FFFD or nothing); starts a new text. */
 DPI_API void dpi_decoder_finish(dpi_decoder *decoder, const char **text, size_t *n_bytes);
 DPI_API void dpi_decoder_free(dpi_decoder *decoder);

@@ -9,12 +9,13 @@
 
 #define GENERATES (CMD_RUN | CMD_PLAN)
 #define WRITES (GENERATES | CMD_AUGPE) /* texts, of records */
-#define WORDS (GENERATES | CMD_GENERATE) /* texts, by rules about their words */
+#define PROMPTS (WRITES | CMD_PREVIEW)
+#define WORDS (GENERATES | CMD_GENERATE | CMD_PREVIEW) /* texts, by rules about their words */
 #define LOADS                                                                                      \
     (GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_AUGPE | CMD_INSPECT | CMD_TOKENIZE |            \
-     CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE)
-#define COMPUTES (WRITES | CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE)
-#define ADAPTS (WRITES | CMD_GENERATE | CMD_INSPECT | CMD_LOGITS | CMD_SERVE | CMD_QUANTIZE)
+     CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE | CMD_PREVIEW)
+#define COMPUTES (PROMPTS | CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE)
+#define ADAPTS (PROMPTS | CMD_GENERATE | CMD_INSPECT | CMD_LOGITS | CMD_SERVE | CMD_QUANTIZE)
 #define PERTURBS (CMD_PERTURB | CMD_INFER)
 #define READS_WORDS (PERTURBS | CMD_ATTACK)
 #define SENDS (CMD_INFER | CMD_ATTACK | CMD_AUGPE)
@@ -62,17 +63,18 @@ const option_spec option_rows[N_OPTIONS] = {
         .max = 1 << 30,
         .help = "texts, at most one for each batch; without it one for each (1 with --plain)"},
     [OPT_N_PREDICT] = {.name = "n-predict", .short_name = 'n',
-        .commands = GENERATES | CMD_ACCOUNT | CMD_GENERATE,
+        .commands = GENERATES | CMD_ACCOUNT | CMD_GENERATE | CMD_PREVIEW,
         .arg = "T", .parameter = "n_tokens", .group = GROUP_OUTPUT,
         .help = "without it 256, or half the context if that is less"},
-    [OPT_TEMP] = {.name = "temp", .commands = GENERATES | CMD_ACCOUNT | CMD_GENERATE, .arg = "TAU",
+    [OPT_TEMP] = {.name = "temp", .commands = GENERATES | CMD_ACCOUNT | CMD_GENERATE |
+        CMD_PREVIEW, .arg = "TAU",
         .parameter = "tau", .zero = "the likeliest token, in a plain run", .def = "1",
         .group = GROUP_OUTPUT},
     [OPT_TOP_K] = {.name = "top-k", .type = OPT_INT, .commands = CMD_BENCH, .arg = "K",
         .min = 0, .max = 1 << 18,
         .help = "likeliest public tokens that are drawn from; 0: all; without it 100"},
     [OPT_SEED] = {.name = "seed", .group = GROUP_EXPERT, .type = OPT_INT,
-        .commands = WRITES | CMD_MAKE_MODEL | CMD_FINETUNE | CMD_STATISTIC,
+        .commands = WRITES | CMD_MAKE_MODEL | CMD_FINETUNE | CMD_STATISTIC | CMD_PREVIEW,
         .arg = "N", .min = 0, .max = 9007199254740992.0,
         .help = "reproducible randomness: generated text is NOT PRIVATE"},
     [OPT_PLAIN] = {.name = "plain", .group = GROUP_EXPERT, .type = OPT_FLAG,
@@ -100,7 +102,8 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "a table of B and T for --num texts about --units N or --records N, and which one "
                 "would be taken. Needs no MODEL"},
     [OPT_TEXT_FIELD] = {.name = "text-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS | CMD_STATISTIC,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS |
+            CMD_STATISTIC | CMD_PREVIEW,
         .arg = "NAME", .def = "text", .help = "field of a .jsonl, column of a .csv with the text"},
     [OPT_UNIT_FIELD] = {.name = "unit-field", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = WRITES | CMD_FINETUNE | CMD_LEDGER | CMD_RECORDS, .arg = "NAME",
@@ -110,7 +113,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .other_help = "init, charge: where the IDs of those stand who are protected; without it "
                       "each record is"},
     [OPT_LABEL_FIELD] = {.name = "label-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | GENERATES | CMD_FINETUNE | CMD_RECORDS, .arg = "NAME",
+        .commands = CMD_EVAL | GENERATES | CMD_FINETUNE | CMD_RECORDS | CMD_PREVIEW, .arg = "NAME",
         .help = "field or column with a label: each text is for one, which {label} in a prompt "
                 "names"},
     [OPT_LABELS] = {.name = "labels", .group = GROUP_DATA, .type = OPT_ENUM,
@@ -118,7 +121,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "which unit has which label is public (batches by position), or a secret (hash or "
                 "draw); without it what the batches need"},
     [OPT_LABEL_NAMES] = {.name = "label-names", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = GENERATES | CMD_FINETUNE | CMD_GENERATE, .arg = "FILE",
+        .commands = GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_PREVIEW, .arg = "FILE",
         .help = "labels, one a line; needed where they are private. --num texts, as many of each",
         .other = CMD_FINETUNE,
         .other_help = "labels, one a line, which are public: a unit with another one adds "
@@ -135,11 +138,13 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "private labels: --num texts in proportion to the units of each, counted with "
                 "noise at this part of the budget"},
     [OPT_DELIMITER] = {.name = "delimiter", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS | CMD_STATISTIC,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS |
+            CMD_STATISTIC | CMD_PREVIEW,
         .arg = "CHAR", .def = ",",
         .help = "between the columns of a .csv; tab: a tab"},
     [OPT_ENCODING] = {.name = "encoding", .group = GROUP_DATA, .type = OPT_ENUM,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS | CMD_STATISTIC,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS |
+            CMD_STATISTIC | CMD_PREVIEW,
         .arg = "NAME", .choices = "utf8|latin1|windows-1252|utf16|utf16le|utf16be",
         .def = "utf8",
         .help = "of the records; what is not UTF-8 is converted. windows-1252 is what Excel calls "
@@ -155,7 +160,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .other = CMD_LEDGER, .other_help = "init, charge: records of a unit that are used; needs "
                                            "--unit-field"},
     [OPT_MAX_REF_TOKENS] = {.name = "max-ref-tokens", .group = GROUP_DATA, .type = OPT_INT,
-        .commands = WRITES | CMD_RECORDS,
+        .commands = WRITES | CMD_RECORDS | CMD_PREVIEW,
         .arg = "N", .min = 1, .max = 1 << 30,
         .help = "cut each record to at most N tokens; without it to what the context leaves"},
     [OPT_REF_TOKENS] = {.name = "ref-tokens", .group = GROUP_DATA, .type = OPT_INT,
@@ -166,36 +171,36 @@ const option_spec option_rows[N_OPTIONS] = {
         .commands = GENERATES, .arg = "N", .min = 1, .max = 64,
         .help = "plan: records of a usual unit, for the time; without it --max-per-unit"},
     [OPT_PRIVATE_PROMPT] = {.name = "private-prompt", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = WRITES,
+        .commands = PROMPTS,
         .arg = "TEXT", .help = "prompt of a record, {reference} stands for its text"},
     [OPT_PRIVATE_PROMPT_FILE] = {.name = "private-prompt-file", .group = GROUP_PROMPT,
         .type = OPT_STRING,
-        .commands = WRITES, .arg = "FILE", .help = "the same from a file"},
+        .commands = PROMPTS, .arg = "FILE", .help = "the same from a file"},
     [OPT_PUBLIC_PROMPT] = {.name = "public-prompt", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = WRITES,
+        .commands = PROMPTS,
         .arg = "TEXT", .help = "the same task without any record"},
     [OPT_PUBLIC_PROMPT_FILE] = {.name = "public-prompt-file", .group = GROUP_PROMPT,
         .type = OPT_STRING,
-        .commands = WRITES, .arg = "FILE", .help = "the same from a file"},
+        .commands = PROMPTS, .arg = "FILE", .help = "the same from a file"},
     [OPT_DESCRIBE] = {.name = "describe", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = WRITES, .arg = "TEXT",
+        .commands = PROMPTS, .arg = "TEXT",
         .help = "what kind of documents these are, such as 'hospital discharge letters': makes "
                 "both prompts; it is public"},
     [OPT_QUERY] = {.name = "query", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = GENERATES, .arg = "TEXT",
+        .commands = GENERATES | CMD_PREVIEW, .arg = "TEXT",
         .help = "answer this question about the records, instead of "
                 "writing more of their kind; it is public"},
     [OPT_QUERY_FILE] = {.name = "query-file", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = GENERATES,
+        .commands = GENERATES | CMD_PREVIEW,
         .arg = "FILE", .help = "the same from a file"},
     [OPT_SYSTEM] = {.name = "system", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = WRITES, .arg = "TEXT",
+        .commands = PROMPTS, .arg = "TEXT",
         .help = "system message of every prompt"},
     [OPT_SYSTEM_FILE] = {.name = "system-file", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = WRITES,
+        .commands = PROMPTS,
         .arg = "FILE", .help = "the same from a file"},
     [OPT_TEMPLATE] = {.name = "template", .group = GROUP_PROMPT, .type = OPT_ENUM,
-        .commands = WRITES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE,
+        .commands = WRITES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE | CMD_PREVIEW,
         .arg = "NAME", .choices = DPI_CHAT_NAMES, .def = "auto",
         .help = "chat format"},
     [OPT_ANSWER] = {.name = "answer", .group = GROUP_PROMPT, .type = OPT_STRING,
@@ -219,10 +224,10 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_KEEP_SPACE] = {.name = "keep-space", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = WORDS, .help = "white space at both ends of a text stays"},
     [OPT_GRAMMAR] = {.name = "grammar", .group = GROUP_OUTPUT, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | CMD_GENERATE, .arg = "FILE",
+        .commands = CMD_EVAL | WRITES | CMD_GENERATE | CMD_PREVIEW, .arg = "FILE",
         .help = "GBNF: which texts there are (docs/grammar.md). Public; costs nothing"},
     [OPT_JSON_SCHEMA] = {.name = "json-schema", .group = GROUP_OUTPUT, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | CMD_GENERATE, .arg = "FILE",
+        .commands = CMD_EVAL | WRITES | CMD_GENERATE | CMD_PREVIEW, .arg = "FILE",
         .help = "texts are JSON of this schema; instead of --grammar"},
     [OPT_CTX_SIZE] = {.name = "ctx-size", .own_before = true, .group = GROUP_EXPERT,
         .short_name = 'c', .type = OPT_INT,
@@ -305,7 +310,7 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_OUTPUT] = {.name = "output", .own_before = true, .group = GROUP_OUTPUT,
         .short_name = 'o', .type = OPT_STRING,
         .commands = CMD_EVAL | WRITES | CMD_RESUME | CMD_LOGITS | CMD_MAKE_MODEL | PERTURBS |
-            CMD_GENERATE | CMD_STATISTIC,
+            CMD_GENERATE | CMD_STATISTIC | CMD_PREVIEW,
         .arg = "FILE", .def = "-",
         .help = "output file; - is stdout"},
     [OPT_JSONL] = {.name = "jsonl", .group = GROUP_OUTPUT, .type = OPT_FLAG,
@@ -334,7 +339,8 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "each field after the verdict, and not only those that do not hold"},
     [OPT_OVERWRITE] = {.name = "overwrite", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = CMD_EVAL | WRITES | CMD_MERGE | CMD_RESUME | CMD_LOGITS | CMD_AUDIT |
-            WRITES_MODEL | CMD_PRETRAIN | PERTURBS | CMD_FINETUNE | CMD_GENERATE | CMD_STATISTIC,
+            WRITES_MODEL | CMD_PRETRAIN | PERTURBS | CMD_FINETUNE | CMD_GENERATE |
+            CMD_STATISTIC | CMD_PREVIEW,
         .help = "replace files that are written and are there already"},
     [OPT_QUIET] = {.name = "quiet", .group = GROUP_OUTPUT, .short_name = 'q', .type = OPT_FLAG,
         .commands = WRITES | CMD_RESUME | WRITES_MODEL | CMD_PRETRAIN | CMD_FINETUNE,
@@ -344,7 +350,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "on stderr: auto is a line where that is a terminal; plain is lines for a log"},
     [OPT_JSON] = {.name = "json", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = CMD_EVAL | CMD_PLAN | CMD_ACCOUNT | CMD_INSPECT | CMD_AUDIT | CMD_LEDGER |
-            PERTURBS | CMD_FINETUNE | CMD_RECORDS | CMD_STATISTIC,
+            PERTURBS | CMD_FINETUNE | CMD_RECORDS | CMD_STATISTIC | CMD_PREVIEW,
         .help = "JSON with full precision"},
     [OPT_LEDGER] = {.name = "ledger", .group = GROUP_BUDGET, .type = OPT_STRING,
         .commands = CMD_EVAL | WRITES | CMD_FINETUNE | CMD_VERIFY | CMD_STATISTIC, .arg = "FILE",
@@ -539,6 +545,16 @@ const option_spec option_rows[N_OPTIONS] = {
 #include "tools/options/option_rows_augpe.def"
 #include "tools/options/option_rows_eval.def"
 #include "tools/options/option_rows_training.def"
+    [OPT_EXAMPLE_RECORDS] = {.name = "example-records", .group = GROUP_DATA, .type = OPT_STRING,
+        .commands = CMD_PREVIEW, .arg = "PATH",
+        .help = "PUBLIC records in the place of private ones: made up, or published. Without it "
+                "made-up support tickets"},
+    [OPT_TRIED_NUM] = {.name = "num", .group = GROUP_OUTPUT, .type = OPT_INT,
+        .commands = CMD_PREVIEW, .arg = "N", .min = 1, .max = 64, .def = "8",
+        .help = "texts of the public prompt, and of examples one each, at most so many"},
+    [OPT_TRIED_TOP_K] = {.name = "top-k", .group = GROUP_OUTPUT, .type = OPT_INT,
+        .commands = CMD_PREVIEW, .arg = "K", .min = 0, .max = 1 << 18, .def = "100",
+        .help = "likeliest tokens that are drawn from; 0: all"},
     [OPT_CHECK] = {.name = "check", .type = OPT_FLAG, .commands = CMD_INSPECT,
         .help = "read every weight and refuse non-finite ones"},
     [OPT_NUL] = {.name = "nul", .type = OPT_FLAG, .commands = CMD_TOKENIZE,

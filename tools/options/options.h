@@ -49,6 +49,7 @@ typedef enum option_id {
     OPT_AUGPE_ADJACENCY, OPT_AUGPE_NUM, OPT_AUGPE_TOKENS, OPT_AUGPE_TEMP, OPT_AUGPE_TOP_K,
     OPT_ROUNDS, OPT_CANDIDATES, OPT_LOOKAHEAD, OPT_SELECT, OPT_THRESHOLD, OPT_VARIATION,
     OPT_CHANGE, OPT_VARIATION_PROMPT,
+    OPT_EXAMPLE_RECORDS, OPT_TRIED_NUM, OPT_TRIED_TOP_K,
     OPT_CHECK, OPT_NUL, OPT_BOS, OPT_AUDIT_SEED, OPT_AUDIT_REPORT, OPT_HELP,
     N_OPTIONS
 } option_id;
@@ -82,11 +83,12 @@ enum {
     CMD_EVAL = 1 << 24,
     CMD_RECORDS = 1 << 25,
     CMD_STATISTIC = 1 << 26,
+    CMD_PREVIEW = 1 << 27,
     CMD_HOLDS_TEXTS = CMD_RUN | CMD_RESUME | CMD_PLAN | CMD_TOKENIZE | CMD_LOGITS | CMD_PERTURB |
                       CMD_ATTACK | CMD_SERVE | CMD_INFER | CMD_FINETUNE | CMD_EVAL |
                       CMD_AUGPE | CMD_LEDGER | CMD_MERGE |
-                      CMD_RECORDS | CMD_STATISTIC, /* of others, or their IDs */
-    CMD_GROUPED = CMD_RUN | CMD_PLAN | CMD_AUGPE,                     /* whose help has headings */
+                      CMD_RECORDS | CMD_STATISTIC | CMD_PREVIEW, /* of others, or their IDs */
+    CMD_GROUPED = CMD_RUN | CMD_PLAN | CMD_AUGPE | CMD_PREVIEW, /* whose help has headings */
 };
 
 enum { MAX_REPORTS = 8, MAX_SERVED = 32, MAX_LISTED = 512, MAX_OWN = 32, MAX_WORDS = 1024 };
