@@ -114,7 +114,8 @@ static dpi_status describe(const dpi_plan *plan, json_t **facts, dpi_error *err)
     *facts = json_pack("{s:o, s:o, s:s, s:o, s:o, s:i, s:s?, s:o, s:b}", "model", files,
                        "engine", describe_engine(plan), "wording", plan->claim.wording, "prompts",
                        hash_prompts(plan), "parameters", describe_parameters(plan), "reference",
-                       (int)plan->options.reference, "seed", plan->options.seeded ? seed : NULL, "shard", describe_shard(plan), "keyed",
+                       (int)plan->options.reference, "seed", plan->options.seeded ? seed : NULL,
+                       "shard", describe_shard(plan), "keyed",
                        plan->options.key && dpi_run_is_assigned(&plan->claim));
     return *facts ? DPI_STATUS_OK : dpi_no_memory(err, "the facts of a job");
 }

@@ -168,8 +168,8 @@ done <<'END'
 5|ink|s/"tau": 1.0/"tau": -1/|tau is -1
 0|ink|s/"tau": 1.0/"tau": 1/|
 5|ink|s/"tau": 1.0/"tau": 1e999/|malformed
-5|ink|s/"dpinfer_report": 5/"dpinfer_report": 4/|has dpinfer_report 4, this program knows 5
-5|ink|s/"dpinfer_report": 5/"private": true, "dpinfer_report": 2/|malformed
+5|ink|s/"dpinfer_report": 6/"dpinfer_report": 4/|has dpinfer_report 4, this program knows 6
+5|ink|s/"dpinfer_report": 6/"private": true, "dpinfer_report": 2/|malformed
 5|ink|/^  "claim": {/,/^  }/d|claim is missing
 5|ink|/"software"/,/^  }/d|'software' is missing
 5|ink|/"sha256"/d|

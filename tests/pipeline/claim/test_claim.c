@@ -307,6 +307,33 @@ TEST(test_any_change_shows) {
     }
 }
 
+/* Each setting of a wording changes its digest, and so what job, shard and ledger are held to. */
+TEST(test_every_setting) {
+    enum { N = 16 };
+    static const dpi_token_bias other[] = {{.token = 7, .bias = -1}, {.token = 0, .bias = 100}};
+    dpi_wording all[N];
+    char hex[N][sizeof((dpi_claim *)0)->wording];
+    int n = 0;
+#define WITH(change) all[n] = wording, all[n].change, n++
+    WITH(answer.n_bytes = 9), WITH(keep_answer = 0), WITH(keep_space = 1), WITH(n_stops = 1);
+    WITH(stops = texts + 1), all[n - 1].n_stops = 1;
+    WITH(min_words = 4), WITH(max_words = 41), WITH(n_bans = 0), WITH(bans = texts + 1);
+    WITH(ban_refusals = 1), WITH(no_repeat = 5), WITH(repeat_penalty = 1.2);
+    WITH(biases = other), WITH(n_biases = 1);
+#undef WITH
+    all[n++] = wording, all[n++] = unworded;
+    assert_int_equal(n, N);
+    for (int i = 0; i < N; i++) {
+        dpi_claim c;
+        dpi_claim_init(&c);
+        assert_ok(dpi_claim_bind_wording(&c, &all[i], ERR));
+        strcpy(hex[i], c.wording);
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(hex[i], hex[k]);
+    }
+    assert_string_equal(hex[N - 1], "");
+}
+
 /* ---- What no work can have done -------------------------------------------------------------- */
 
 static const kind *kind_of(const char *name) {
