@@ -55,6 +55,8 @@ int32_t dpi_vocab_drops_space(const dpi_vocab *vocab);
 /* As dpi_tokens_show. */
 dpi_status dpi_vocab_show(const dpi_vocab *vocab, const int32_t *tokens, size_t n_tokens,
                           char **text, dpi_error *err);
+/* 1: U+2581 is shown as a space, in whatever tokens its bytes come. */
+int32_t dpi_vocab_marks_spaces(const dpi_vocab *vocab);
 /* The decoder object of dpinfer.h over a vocabulary (which must outlive it). */
 dpi_status dpi_vocab_decoder(const dpi_vocab *vocab, dpi_decoder **decoder, dpi_error *err);
 
