@@ -14,6 +14,7 @@
 #include "eval/grams.h"
 #include "eval/measure_copies.h"
 #include "eval/measure_members.h"
+#include "eval/measure_openings.h"
 #include "eval/measure_structure.h"
 #include "eval/perturbed.h"
 #include "eval/pii.h"
@@ -84,7 +85,7 @@ static dpi_status measure_length(evaluation *e, const eval_sources *s, dpi_error
 /* Of one set of texts. */
 typedef struct diversity {
     double *each[3], *bleu; /* [n] of each text: shares for n-grams of 2, 3, 4 words; self-BLEU */
-    double all[3];
+    double all[4]; /* of all texts: n = 1, 2, 3, 4 */
     int32_t n;
     bool is_sum; /* of the shares; else their product */
 } diversity;
@@ -113,9 +114,10 @@ static dpi_status find_diversity(const eval_texts *s, diversity *d, dpi_error *e
                      .bleu = dpi_private_malloc(4 * ((size_t)s->n + 1) * sizeof *d->bleu)};
     if (!d->bleu)
         return eval_no_memory(err, "n-grams");
+    EVAL_TRY(eval_distinct(s, 1, &d->all[0], &unused, NULL, err));
     for (int32_t k = 0; k < 3; k++) {
         d->each[k] = d->bleu + (size_t)(k + 1) * (size_t)s->n;
-        EVAL_TRY(eval_distinct(s, k + 2, &d->all[k], &unused, d->each[k], err));
+        EVAL_TRY(eval_distinct(s, k + 2, &d->all[k + 1], &unused, d->each[k], err));
     }
     return eval_self_bleu(s, &unused, d->bleu, err);
 }
@@ -136,9 +138,10 @@ static dpi_status add_diversities(evaluation *e, diversity *d, diversity *r, dpi
     EVAL_TRY(add_diversity(e, "diversity_sum", "sum of the same", d, true, err));
     EVAL_TRY(add_diversity(e, "diversity_sum_real", same, r, true, err));
     /* A resample has texts twice, and so fewer different n-grams. */
-    eval_add(e, "diversity", "distinct_2", "unique / all 2-grams of all texts", d->all[0]);
-    eval_add(e, "diversity", "distinct_3", "unique / all 3-grams of all texts", d->all[1]);
-    eval_add(e, "diversity", "distinct_4", "unique / all 4-grams of all texts", d->all[2]);
+    eval_add(e, "diversity", "distinct_1", "unique / all words of all texts", d->all[0]);
+    eval_add(e, "diversity", "distinct_2", "unique / all 2-grams of all texts", d->all[1]);
+    eval_add(e, "diversity", "distinct_3", "unique / all 3-grams of all texts", d->all[2]);
+    eval_add(e, "diversity", "distinct_4", "unique / all 4-grams of all texts", d->all[3]);
     EVAL_TRY(eval_add_mean(e, "diversity", "self_bleu_4",
                            "self-BLEU-4: 1 where texts repeat each other", d->bleu, d->n, err));
     return eval_add_mean(e, "diversity", "self_bleu_4_real", same, r->bleu, r->n, err);
@@ -255,7 +258,6 @@ static dpi_status add_accuracy(evaluation *e, const eval_accuracy *a, const int3
         status = eval_add_share(e, "classifier", "accuracy_majority",
                                 "accuracy of the most frequent label",
                                 (int32_t)lrint(a->majority * a->n_test), a->n_test, err);
-    eval_add(e, "classifier", "n_labels", "labels", a->n_labels);
     dpi_private_free(p.counts);
     return status;
 }
@@ -268,6 +270,8 @@ static dpi_status add_classifiers(evaluation *e, const eval_sources *s, int32_t 
     EVAL_TRY(try_classifier(s->synthetic, s->real, &a, each, &done, err));
     if (done)
         EVAL_TRY(add_accuracy(e, &a, each, s->real->n, err));
+    if (a.n_labels > 0) /* one is too few to learn: the reader sees it */
+        eval_add(e, "classifier", "n_labels", "labels of the synthetic texts", a.n_labels);
     if (!s->train)
         return DPI_STATUS_OK;
     EVAL_TRY(try_classifier(s->train, s->real, &a, NULL, &done, err));
@@ -419,6 +423,7 @@ static const struct {
     dpi_status (*measure)(evaluation *e, const eval_sources *s, dpi_error *err);
 } metrics[] = {
     {"lengths", measure_length},
+    {"how texts begin", eval_measure_openings},
     {"diversity", measure_diversity},
     {"copies of training texts", eval_measure_copies},
     {"who was a record", eval_measure_members},

@@ -41,6 +41,9 @@ static void print_model(const evaluation *e, const char *before, const char *beh
     fputs(behind, f);
 }
 
+/* What the metric's authors use (github.com/krishnap25/mauve, README). */
+enum { MAUVE_TEXTS = 5000 };
+
 /* Scores of other settings do not compare. */
 static void print_settings(const evaluation *e, FILE *f) {
     fprintf(f, "MAUVE: c = %g, %d weights, %d clusters, %d dimensions, %d seeds from %" PRIu64
@@ -48,6 +51,11 @@ static void print_settings(const evaluation *e, FILE *f) {
             e->settings.scaling, MAUVE_WEIGHTS, (int)e->mauve.n_clusters, (int)e->mauve.n_dims,
             (int)e->mauve.n_seeds, e->settings.seed, e->mauve.deviation, MAUVE_STARTS,
             MAUVE_ROUNDS);
+    if (e->n_synthetic < MAUVE_TEXTS || e->n_real < MAUVE_TEXTS)
+        fprintf(f, " Too few texts for a score by itself: %d and %d, where the metric's authors "
+                   "ask for a few thousand on each side and use %d. Fewer give a higher score: "
+                   "compare it only with that of as many other texts.",
+                (int)e->n_synthetic, (int)e->n_real, MAUVE_TEXTS);
 }
 
 static bool has_lengths(const evaluation *e) { return !e->is_released && e->words_in_bin > 0; }

@@ -87,6 +87,43 @@ holds "little noise" "$(field accuracy_logistic) > .95 && \
 works eval $both $trained --json --claimed-epsilon .01
 holds "chance" "$(field accuracy_perturbed) > .2 && $(field accuracy_perturbed) < .8"
 
+# What run writes, as it stands; words for a form of the real texts do not hold for it.
+for form in csv jsonl; do
+    works run m.gguf train.jsonl --label-field dept --public-prompt 'On {label}:' --rho 1 -B 5 \
+        -n 8 --seed 3 -o run.$form
+    works eval run.$form --real real.jsonl --label-field dept --json; near n_labels 2
+    cp out $form.json
+done
+check "the same of both forms" cmp -s csv.json jsonl.json
+sed 's/"text"/"body"/; s/"dept"/"label"/' real.jsonl >body.jsonl
+works eval run.csv --real body.jsonl --label-field label --text-field body --delimiter ';' --json
+near n_labels 2; near n_synthetic 8
+# A label that is nowhere, and one that all texts have.
+refuse 4 "made.jsonl: no text has a label: found neither 'ward' nor 'text_label'" \
+    eval $both --label-field ward
+refuse 4 "--label-field: found 'label', which no text of --real has" \
+    eval run.csv --real real.jsonl --label-field label
+grep heart made.jsonl >heart.jsonl
+works eval heart.jsonl --real real.jsonl --label-field dept --json; near n_labels 1
+check "a classifier of one label" test -z "$(field accuracy)"
+# How texts begin: two preambles, three refusals; what customers cannot do is none.
+python_check "openings" <<'P'
+texts = ["Sure! Here is a message:\n\nHello", "**Here's another ticket:** My card",
+         "Here is my card.", "I'm sorry, but I can't assist with that.", "Sure it is late",
+         "As an AI language model, I", "I\u2019m unable to provide this.",
+         "I can't open my account", "I'm sorry, I lost my card"]
+with open("openings.jsonl", "w") as f:
+    f.writelines(json.dumps({"text": t}) + "\n" for t in texts)
+P
+works eval openings.jsonl --real real.jsonl --json
+python_check "shares of openings, and distinct words" <<'P'
+x, words = load("out"), [w for t in texts_of("openings") for w in t.split()]
+same(x["preambles"], 2 / 9)
+same(x["refusals"], 3 / 9)
+assert x["preambles_real"] == x["refusals_real"] == 0
+same(x["distinct_1"], len(set(words)) / len(words))
+P
+
 # ---- A model ------------------------------------------------------------------------------------
 works inspect m.gguf --json
 name=$(field name | tr -d '"')
@@ -94,6 +131,15 @@ works eval $both --train train.jsonl --model m.gguf --real-is-public -o report.h
 works eval $both --model m.gguf -o report.json -t 2
 works eval $both --model m.gguf -o report.csv --isa ref
 works eval $both --model m.gguf; expect_out "Model: $name." "MAUVE: c = 5, 25 weights, 4 clusters, "
+expect_out "Too few texts for a score by itself: 40 and 40" "and use 5000."
+# White space at the ends of texts is no part of what a model reads.
+python_check "ends" <<'P'
+with open("ends.jsonl", "w") as f:
+    f.writelines(json.dumps({"text": "\n " + t + "\r\n"}) + "\n" for t in texts_of("made"))
+P
+works eval $both --model m.gguf --json; mv out made.json
+works eval ends.jsonl --real real.jsonl --model m.gguf --json
+check "white space changes what a model reads" cmp -s out made.json
 python_check "three forms" "$name" <<'P'
 import html.parser
 x = load("report.json")
@@ -133,8 +179,8 @@ for axis in ("words of a text", "share of the texts",
 assert page.count("<svg") == 4 and "://" not in page and "<script" not in page
 assert 0 <= x["precision"] <= 1 and 0 <= x["recall"] <= 1
 # What is no mean over texts or over seeds: constants, numbers of things, different ones.
-bare = {"n_synthetic", "n_real", "n_null", "distinct_2", "distinct_3", "distinct_4", "n_cut",
-        "n_clusters", "n_dimensions", "mauve_deviation"}
+bare = {"n_synthetic", "n_real", "n_null", "n_cut", "n_clusters", "n_dimensions",
+        "distinct_1", "distinct_2", "distinct_3", "distinct_4", "mauve_deviation"}
 scalars = {k for k, v in x.items() if type(v) in (int, float)}
 assert scalars - set(x["intervals"]) == bare, scalars - set(x["intervals"]) ^ bare
 for key, (low, high) in x["intervals"].items():

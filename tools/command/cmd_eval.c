@@ -166,21 +166,37 @@ static int evaluate_vectors(eval *e) {
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-static int read_texts(const args *a, const char *path, eval_texts *texts) {
+/* What a file of texts is to the command. */
+typedef enum texts_role {
+    TEXTS_MADE,     /* as run writes it, too */
+    TEXTS_LABELLED, /* records */
+    TEXTS_BARE,     /* nothing is asked about their labels */
+} texts_role;
+
+static int read_texts(const args *a, const char *path, texts_role role, eval_texts *texts) {
     dpi_records_options o;
     dpi_error err;
     const int code = records_options(a, &o);
     if (code != CLI_OK)
         return code;
-    return eval_texts_read(path, &o, texts, &err) == DPI_STATUS_OK
+    if (role == TEXTS_BARE)
+        o.label_field = NULL;
+    return (role == TEXTS_MADE ? eval_texts_read_made : eval_texts_read)(path, &o, texts, &err) ==
+                   DPI_STATUS_OK
                ? CLI_OK
                : cli_fail_library(CLI_RECORDS, &err);
 }
 
 /* The texts of an option, if it is given; *found: NULL without it. */
-static int read_option(const args *a, option_id id, eval_texts *texts, const eval_texts **found) {
+static int read_option(const args *a, option_id id, texts_role role, eval_texts *texts,
+                       const eval_texts **found) {
     *found = a->v[id].given ? texts : NULL;
-    return a->v[id].given ? read_texts(a, a->v[id].s, texts) : CLI_OK;
+    const int code = a->v[id].given ? read_texts(a, a->v[id].s, role, texts) : CLI_OK;
+    if (code != CLI_OK || role != TEXTS_LABELLED || !a->v[OPT_LABEL_FIELD].given ||
+        texts->n == 0 || eval_texts_have_labels(texts))
+        return code;
+    return cli_fail(CLI_RECORDS, "--label-field: found '%s', which no text of --%s has",
+                    a->v[OPT_LABEL_FIELD].s, option_name(id));
 }
 
 static int open_sources(eval *e) {
@@ -192,17 +208,17 @@ static int open_sources(eval *e) {
                         .claimed_epsilon = a->v[OPT_CLAIMED_EPSILON].d,
                         .claimed_delta = a->v[OPT_CLAIMED_DELTA].d,
                         .synthetic = &e->synthetic};
-    int code = read_texts(a, a->positional[0], &e->synthetic);
+    int code = read_texts(a, a->positional[0], TEXTS_MADE, &e->synthetic);
     if (code == CLI_OK)
-        code = read_option(a, OPT_REAL, &e->real, &s->real);
+        code = read_option(a, OPT_REAL, TEXTS_LABELLED, &e->real, &s->real);
     if (code == CLI_OK)
-        code = read_option(a, OPT_TRAIN, &e->train, &s->train);
+        code = read_option(a, OPT_TRAIN, TEXTS_LABELLED, &e->train, &s->train);
     if (code == CLI_OK)
-        code = read_option(a, OPT_PROMPTS, &e->prompts, &s->prompts);
+        code = read_option(a, OPT_PROMPTS, TEXTS_BARE, &e->prompts, &s->prompts);
     if (code == CLI_OK)
-        code = read_option(a, OPT_CANARIES, &e->canaries, &s->canaries);
+        code = read_option(a, OPT_CANARIES, TEXTS_BARE, &e->canaries, &s->canaries);
     if (code == CLI_OK)
-        code = read_option(a, OPT_CONTROLS, &e->controls, &s->controls);
+        code = read_option(a, OPT_CONTROLS, TEXTS_BARE, &e->controls, &s->controls);
     if (code == CLI_OK)
         code = grammar_options_read(a, &e->grammar);
     s->grammar = e->grammar;
@@ -285,7 +301,7 @@ static int evaluate_counts(eval *e) {
     eval_sources *s = &e->sources;
     dpi_error err;
     *s = (eval_sources){.synthetic = &e->synthetic, .real = &e->real};
-    int code = read_texts(a, a->positional[0], &e->synthetic);
+    int code = read_texts(a, a->positional[0], TEXTS_MADE, &e->synthetic);
     if (code == CLI_OK)
         code = grammar_options_read(a, &e->grammar);
     s->grammar = e->grammar;
@@ -298,7 +314,7 @@ static int evaluate_counts(eval *e) {
         code = open_counts(e);
     }
     if (code == CLI_OK)
-        code = read_texts(a, a->v[OPT_REAL].s, &e->real);
+        code = read_texts(a, a->v[OPT_REAL].s, TEXTS_LABELLED, &e->real);
     if (code != CLI_OK)
         return code;
     return evaluate_released(s, a->v[OPT_LABEL_FIELD].given, e->counts, &e->result, &err) ==
