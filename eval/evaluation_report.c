@@ -9,6 +9,7 @@
 #include "dpinfer/memory.h"
 #include "draw/draw.h"
 #include "eval/plots.h"
+#include "eval/report_control.h"
 #include "eval/report_fields.h"
 
 #define PRIVATE_NOTE                                                                           \
@@ -84,6 +85,7 @@ static void print_text(const evaluation *e, bool is_public, FILE *f) {
         fprintf(f, "   %s\n", v->label);
     }
     fields_print_text(&e->structure, f);
+    control_print_text(e->control, f);
     if (!e->has_mauve)
         return;
     fputc('\n', f);
@@ -150,6 +152,7 @@ static void print_csv(const evaluation *e, bool is_public, FILE *f) {
         print_csv_settings(e, f);
     print_csv_points(e, f);
     fields_print_csv(&e->structure, f);
+    control_print_csv(e->control, f);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -237,6 +240,8 @@ static bool print_json(const evaluation *e, bool is_public, FILE *f) {
         ok = json_object_set_new(object, "model", json_of_name(e->model_name)) == 0;
     if (ok && e->structure.n_fields > 0)
         ok = json_object_set_new(object, "fields", fields_json(&e->structure)) == 0;
+    if (ok && e->control)
+        ok = json_object_set_new(object, "control", control_json(e->control)) == 0;
     if (ok && e->has_mauve)
         ok = json_object_set_new(object, "mauve_seeds",
                                  json_of_reals(e->mauve.of_seed, e->mauve.n_seeds)) == 0 &&
@@ -292,6 +297,7 @@ static void print_html(const evaluation *e, bool is_public, FILE *f) {
         plot_members(e, f);
     print_rows(e, f);
     fields_print_html(&e->structure, f);
+    control_print_html(e->control, f);
     if (e->has_mauve) {
         fputs("<p>", f);
         print_settings(e, f);
