@@ -77,6 +77,16 @@ static double share_of_majority(const eval_rows *train, const eval_rows *test, i
     return (double)n / test->n;
 }
 
+/* Behind each row the constant 1, whose weight is the intercept. */
+static void add_intercept(const eval_rows *r, int32_t index) {
+    for (int32_t i = 0; i < r->n; i++) {
+        struct feature_node *node = r->at[i];
+        while (node->index > 0)
+            node++;
+        *node = (struct feature_node){index, 1};
+    }
+}
+
 static dpi_status learn(const eval_vocabulary *v, const eval_rows *train, const eval_rows *test,
                         eval_accuracy *a, int32_t *label, int32_t *predicted, dpi_error *err) {
     liblinear l;
@@ -92,9 +102,10 @@ static dpi_status learn(const eval_vocabulary *v, const eval_rows *train, const 
     const dpi_status status = open_liblinear(&l, n_bytes, err);
     if (status == DPI_STATUS_OK) {
         const struct problem problem = {
-            .l = train->n, .n = v->n, .y = train->label, .x = train->at, .bias = -1};
-        const struct parameter parameter = {
-            .solver_type = L2R_L2LOSS_SVC, .eps = .01, .C = 1, .p = .1};
+            .l = train->n, .n = v->n + 1, .y = train->label, .x = train->at, .bias = 1};
+        const struct parameter parameter = {.solver_type = L2R_LR, .eps = 1e-4, .C = 1};
+        add_intercept(train, v->n + 1);
+        add_intercept(test, v->n + 1);
         l.set_print(be_silent);
         struct model *m = l.train(&problem, &parameter);
         test_rows(&l, m, test, label, predicted, a);

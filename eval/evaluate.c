@@ -14,6 +14,7 @@
 #include "eval/grams.h"
 #include "eval/measure_copies.h"
 #include "eval/measure_members.h"
+#include "eval/measure_openings.h"
 #include "eval/measure_structure.h"
 #include "eval/perturbed.h"
 #include "eval/pii.h"
@@ -84,7 +85,7 @@ static dpi_status measure_length(evaluation *e, const eval_sources *s, dpi_error
 /* Of one set of texts. */
 typedef struct diversity {
     double *each[3], *bleu; /* [n] of each text: shares for n-grams of 2, 3, 4 words; self-BLEU */
-    double all[3];
+    double all[4]; /* of all texts: n = 1, 2, 3, 4 */
     int32_t n;
     bool is_sum; /* of the shares; else their product */
 } diversity;
@@ -113,9 +114,10 @@ static dpi_status find_diversity(const eval_texts *s, diversity *d, dpi_error *e
                      .bleu = dpi_private_malloc(4 * ((size_t)s->n + 1) * sizeof *d->bleu)};
     if (!d->bleu)
         return eval_no_memory(err, "n-grams");
+    EVAL_TRY(eval_distinct(s, 1, &d->all[0], &unused, NULL, err));
     for (int32_t k = 0; k < 3; k++) {
         d->each[k] = d->bleu + (size_t)(k + 1) * (size_t)s->n;
-        EVAL_TRY(eval_distinct(s, k + 2, &d->all[k], &unused, d->each[k], err));
+        EVAL_TRY(eval_distinct(s, k + 2, &d->all[k + 1], &unused, d->each[k], err));
     }
     return eval_self_bleu(s, &unused, d->bleu, err);
 }
@@ -136,9 +138,10 @@ static dpi_status add_diversities(evaluation *e, diversity *d, diversity *r, dpi
     EVAL_TRY(add_diversity(e, "diversity_sum", "sum of the same", d, true, err));
     EVAL_TRY(add_diversity(e, "diversity_sum_real", same, r, true, err));
     /* A resample has texts twice, and so fewer different n-grams. */
-    eval_add(e, "diversity", "distinct_2", "unique / all 2-grams of all texts", d->all[0]);
-    eval_add(e, "diversity", "distinct_3", "unique / all 3-grams of all texts", d->all[1]);
-    eval_add(e, "diversity", "distinct_4", "unique / all 4-grams of all texts", d->all[2]);
+    eval_add(e, "diversity", "distinct_1", "unique / all words of all texts", d->all[0]);
+    eval_add(e, "diversity", "distinct_2", "unique / all 2-grams of all texts", d->all[1]);
+    eval_add(e, "diversity", "distinct_3", "unique / all 3-grams of all texts", d->all[2]);
+    eval_add(e, "diversity", "distinct_4", "unique / all 4-grams of all texts", d->all[3]);
     EVAL_TRY(eval_add_mean(e, "diversity", "self_bleu_4",
                            "self-BLEU-4: 1 where texts repeat each other", d->bleu, d->n, err));
     return eval_add_mean(e, "diversity", "self_bleu_4_real", same, r->bleu, r->n, err);
@@ -255,7 +258,6 @@ static dpi_status add_accuracy(evaluation *e, const eval_accuracy *a, const int3
         status = eval_add_share(e, "classifier", "accuracy_majority",
                                 "accuracy of the most frequent label",
                                 (int32_t)lrint(a->majority * a->n_test), a->n_test, err);
-    eval_add(e, "classifier", "n_labels", "labels", a->n_labels);
     dpi_private_free(p.counts);
     return status;
 }
@@ -268,6 +270,8 @@ static dpi_status add_classifiers(evaluation *e, const eval_sources *s, int32_t 
     EVAL_TRY(try_classifier(s->synthetic, s->real, &a, each, &done, err));
     if (done)
         EVAL_TRY(add_accuracy(e, &a, each, s->real->n, err));
+    if (a.n_labels > 0) /* one is too few to learn: the reader sees it */
+        eval_add(e, "classifier", "n_labels", "labels of the synthetic texts", a.n_labels);
     if (!s->train)
         return DPI_STATUS_OK;
     EVAL_TRY(try_classifier(s->train, s->real, &a, NULL, &done, err));
@@ -295,20 +299,76 @@ static void add_over_seeds(evaluation *e, const char *key, const char *label, do
                       fmin(mean + 1.96 * deviation, 1));
 }
 
+/* The clusters of two sets of texts. */
+typedef struct clusters {
+    const int32_t *of[2]; /* [n] */
+    double *share[2];     /* [n_clusters], scratch */
+    int32_t n[2], n_clusters;
+    double scaling;
+} clusters;
+
+static double mauve_of(const void *user, const int32_t *const which[2]) {
+    const clusters *x = user;
+    double mauve, integral;
+    for (int32_t k = 0; k < 2; k++) {
+        memset(x->share[k], 0, (size_t)x->n_clusters * sizeof *x->share[k]);
+        for (int32_t i = 0; i < x->n[k]; i++)
+            x->share[k][x->of[k][which[k][i]]] += 1. / x->n[k];
+    }
+    mauve_of_histograms(x->share[0], x->share[1], x->n_clusters, x->scaling, &mauve, &integral,
+                        NULL);
+    return mauve;
+}
+
+/* MAUVE of resampled texts, in clusters [n_p + n_q] that stay; of the value that was added last. */
+static dpi_status draw_mauve(evaluation *e, const int32_t *group, int32_t n_p, int32_t n_q,
+                             dpi_error *err) {
+    double unused[3], *draws = dpi_private_malloc(EVAL_RESAMPLES * sizeof *draws);
+    double *share = dpi_private_malloc(2 * (size_t)e->mauve.n_clusters * sizeof *share);
+    dpi_status status = draws && share ? DPI_STATUS_OK : eval_no_memory(err, "intervals");
+    if (status == DPI_STATUS_OK) {
+        const clusters x = {.of = {group, group + n_p},
+                            .share = {share, share + e->mauve.n_clusters},
+                            .n = {n_p, n_q},
+                            .n_clusters = e->mauve.n_clusters,
+                            .scaling = e->settings.scaling};
+        status = eval_find_number(&(eval_number){.of = mauve_of, .user = &x, .n = {n_p, n_q}},
+                                  e->stream, draws, &unused[0], &unused[1], &unused[2], err);
+    }
+    dpi_private_free(share);
+    if (status == DPI_STATUS_OK)
+        e->at[e->n - 1].draws = draws;
+    else
+        dpi_private_free(draws);
+    return status;
+}
+
+static dpi_status add_mauve(evaluation *e, const eval_vectors *synthetic, const eval_vectors *real,
+                            const mauve_options *options, dpi_error *err) {
+    const size_t n_all = (size_t)synthetic->n + (size_t)real->n;
+    int32_t *group = dpi_private_malloc(n_all * sizeof *group);
+    e->map = dpi_private_malloc(2 * n_all * sizeof *e->map);
+    dpi_status status =
+        group && e->map ? eval_mauve(synthetic, real, options, &e->mauve, e->map, group, err)
+                        : eval_no_memory(err, "a map");
+    if (status == DPI_STATUS_OK) {
+        e->has_mauve = true;
+        e->settings = *options;
+        e->n_synthetic = synthetic->n;
+        e->n_real = real->n;
+        add_over_seeds(e, "mauve", "MAUVE, mean over seeds of k-means (95 % over the seeds)",
+                       e->mauve.mauve, e->mauve.deviation);
+        status = draw_mauve(e, group, synthetic->n, real->n, err);
+    }
+    dpi_private_free(group);
+    return status;
+}
+
 dpi_status evaluate_features(const eval_vectors *synthetic, const eval_vectors *real,
                              const eval_vectors *prompts, const mauve_options *options,
                              evaluation *e, dpi_error *err) {
     double precision, recall;
-    e->map = dpi_private_malloc(2 * ((size_t)synthetic->n + (size_t)real->n) * sizeof *e->map);
-    if (!e->map)
-        return eval_no_memory(err, "a map");
-    EVAL_TRY(eval_mauve(synthetic, real, options, &e->mauve, e->map, err));
-    e->has_mauve = true;
-    e->settings = *options;
-    e->n_synthetic = synthetic->n;
-    e->n_real = real->n;
-    add_over_seeds(e, "mauve", "MAUVE, mean over seeds of k-means (95 % over the seeds)",
-                   e->mauve.mauve, e->mauve.deviation);
+    EVAL_TRY(add_mauve(e, synthetic, real, options, err));
     eval_add(e, "mauve", "mauve_deviation", "its standard deviation over the seeds",
              e->mauve.deviation);
     add_over_seeds(e, "frontier_integral", "frontier integral", e->mauve.integral,
@@ -382,7 +442,8 @@ static dpi_status measure_model(evaluation *e, const eval_sources *s, dpi_error 
     static const char *const real_labels[] = {"perplexity of a real text, mean",
                                               "the same of all tokens together",
                                               "tokens of a real text, mean"};
-    eval_reading synthetic = {0}, real = {0};
+    eval_reading synthetic = {0}, own = {0};
+    const eval_reading *real = s->reading ? s->reading : &own;
     dpi_model_info info;
     if (!s->model)
         return DPI_STATUS_OK;
@@ -391,23 +452,23 @@ static dpi_status measure_model(evaluation *e, const eval_sources *s, dpi_error 
     snprintf(e->model_name, sizeof e->model_name, "%s", info.name[0] ? info.name : "unnamed");
     dpi_status status = eval_read(s->model, &s->session, s->synthetic,
                                   "synthetic texts read by the model", s->watch, &synthetic, err);
-    if (status == DPI_STATUS_OK)
+    if (status == DPI_STATUS_OK && !s->reading)
         status = eval_read(s->model, &s->session, s->real, "real texts read by the model",
-                           s->watch, &real, err);
+                           s->watch, &own, err);
     if (status == DPI_STATUS_OK)
         status = add_perplexity(e, &synthetic, keys, labels, err);
     if (status == DPI_STATUS_OK)
-        status = add_perplexity(e, &real, real_keys, real_labels, err);
+        status = add_perplexity(e, real, real_keys, real_labels, err);
     if (status == DPI_STATUS_OK)
         eval_add(e, "model", "n_cut", "texts that were cut to the context",
-                 synthetic.n_cut + real.n_cut);
+                 synthetic.n_cut + real->n_cut);
     eval_begin(s->watch, "MAUVE and neighbours");
-    if (status == DPI_STATUS_OK && synthetic.n >= 2 && real.n >= 2)
-        status = evaluate_features(&synthetic.features, &real.features, NULL, &s->mauve, e, err);
+    if (status == DPI_STATUS_OK && synthetic.n >= 2 && real->n >= 2)
+        status = evaluate_features(&synthetic.features, &real->features, NULL, &s->mauve, e, err);
     if (status == DPI_STATUS_OK && s->prompts)
         status = read_prompts(e, s, &synthetic, err);
     eval_reading_free(&synthetic);
-    eval_reading_free(&real);
+    eval_reading_free(&own);
     return status;
 }
 
@@ -419,6 +480,7 @@ static const struct {
     dpi_status (*measure)(evaluation *e, const eval_sources *s, dpi_error *err);
 } metrics[] = {
     {"lengths", measure_length},
+    {"how texts begin", eval_measure_openings},
     {"diversity", measure_diversity},
     {"copies of training texts", eval_measure_copies},
     {"who was a record", eval_measure_members},
@@ -429,10 +491,14 @@ static const struct {
 };
 
 dpi_status evaluate(const eval_sources *s, evaluation *e, dpi_error *err) {
-    *e = (evaluation){.n_synthetic = s->synthetic->n, .n_real = s->real->n};
+    *e = (evaluation){.n_synthetic = s->synthetic->n,
+                      .n_real = s->real->n,
+                      .stream = s->is_control ? 3 : 1};
     if (s->synthetic->n == 0 || s->real->n == 0)
         return eval_fail(err, DPI_STATUS_ARG, "%s: found no text, allowed 1 or more",
-                         s->synthetic->n == 0 ? "synthetic texts" : "real texts");
+                         s->synthetic->n > 0 ? "real texts"
+                         : s->is_control     ? "texts of the control"
+                                             : "synthetic texts");
     eval_add(e, "texts", "n_synthetic", "synthetic texts", s->synthetic->n);
     eval_add(e, "texts", "n_real", "real texts", s->real->n);
     if (s->train)
@@ -448,6 +514,9 @@ dpi_status evaluate(const eval_sources *s, evaluation *e, dpi_error *err) {
 
 void evaluation_free(evaluation *e) {
     eval_structure_free(&e->structure);
+    for (int32_t i = 0; i < e->n; i++)
+        dpi_private_free(e->at[i].draws);
     dpi_private_free(e->map);
-    e->map = NULL;
+    dpi_private_free(e->control);
+    *e = (evaluation){0};
 }

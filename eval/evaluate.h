@@ -15,14 +15,18 @@
 
 enum { EVAL_VALUES_MAX = 160, EVAL_BINS = 20, EVAL_NEIGHBOURS = 3 };
 
-/* low..high: 95 % by bootstrap over texts; NAN: none. */
+/* low..high: 95 % by bootstrap over texts; NAN: none. draws: of its resamples (intervals.h),
+ * private memory; NULL: none. */
 typedef struct eval_value {
     const char *group, *key, *label; /* "length", "words_mean", "words of a text, mean" */
     double value, low, high;
+    double *draws;
 } eval_value;
 
 typedef struct eval_sources {
     const eval_texts *synthetic, *real;
+    bool is_control; /* the synthetic texts are a control (control.h): other resamples */
+    const eval_reading *reading; /* of the real texts by the model; NULL: not read yet */
     const eval_texts *train;  /* what the synthetic texts come from; NULL: not known */
     const eval_texts *prompts;  /* of the synthetic texts, or one for all; NULL: not known */
     const eval_texts *canaries, *controls; /* records that were planted, and others like them that
@@ -41,6 +45,7 @@ typedef struct evaluation {
     eval_value at[EVAL_VALUES_MAX];
     int32_t n;
     int32_t n_synthetic, n_real;
+    uint64_t stream; /* of resamples of the synthetic texts */
     int32_t lengths[2][EVAL_BINS], words_in_bin; /* synthetic, real */
     bool has_mauve;
     mauve_score mauve;
@@ -53,6 +58,7 @@ typedef struct evaluation {
     eval_structure structure;
     double *map; /* [n_synthetic + n_real, 2]; NULL without features */
     char model_name[64]; /* of the model, as its file has it; empty without one */
+    struct eval_control *control; /* control.h; private memory; NULL: there is none */
 } evaluation;
 
 /* evaluation_free also after a failure. Metrics for which there are too few texts or labels are

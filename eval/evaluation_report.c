@@ -9,6 +9,7 @@
 #include "dpinfer/memory.h"
 #include "draw/draw.h"
 #include "eval/plots.h"
+#include "eval/report_control.h"
 #include "eval/report_fields.h"
 
 #define PRIVATE_NOTE                                                                           \
@@ -41,6 +42,9 @@ static void print_model(const evaluation *e, const char *before, const char *beh
     fputs(behind, f);
 }
 
+/* What the metric's authors use (github.com/krishnap25/mauve, README). */
+enum { MAUVE_TEXTS = 5000 };
+
 /* Scores of other settings do not compare. */
 static void print_settings(const evaluation *e, FILE *f) {
     fprintf(f, "MAUVE: c = %g, %d weights, %d clusters, %d dimensions, %d seeds from %" PRIu64
@@ -48,6 +52,11 @@ static void print_settings(const evaluation *e, FILE *f) {
             e->settings.scaling, MAUVE_WEIGHTS, (int)e->mauve.n_clusters, (int)e->mauve.n_dims,
             (int)e->mauve.n_seeds, e->settings.seed, e->mauve.deviation, MAUVE_STARTS,
             MAUVE_ROUNDS);
+    if (e->n_synthetic < MAUVE_TEXTS || e->n_real < MAUVE_TEXTS)
+        fprintf(f, " Too few texts for a score by itself: %d and %d, where the metric's authors "
+                   "ask for a few thousand on each side and use %d. Fewer give a higher score: "
+                   "compare it only with that of as many other texts.",
+                (int)e->n_synthetic, (int)e->n_real, MAUVE_TEXTS);
 }
 
 static bool has_lengths(const evaluation *e) { return !e->is_released && e->words_in_bin > 0; }
@@ -76,6 +85,7 @@ static void print_text(const evaluation *e, bool is_public, FILE *f) {
         fprintf(f, "   %s\n", v->label);
     }
     fields_print_text(&e->structure, f);
+    control_print_text(e->control, f);
     if (!e->has_mauve)
         return;
     fputc('\n', f);
@@ -142,6 +152,7 @@ static void print_csv(const evaluation *e, bool is_public, FILE *f) {
         print_csv_settings(e, f);
     print_csv_points(e, f);
     fields_print_csv(&e->structure, f);
+    control_print_csv(e->control, f);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -229,6 +240,8 @@ static bool print_json(const evaluation *e, bool is_public, FILE *f) {
         ok = json_object_set_new(object, "model", json_of_name(e->model_name)) == 0;
     if (ok && e->structure.n_fields > 0)
         ok = json_object_set_new(object, "fields", fields_json(&e->structure)) == 0;
+    if (ok && e->control)
+        ok = json_object_set_new(object, "control", control_json(e->control)) == 0;
     if (ok && e->has_mauve)
         ok = json_object_set_new(object, "mauve_seeds",
                                  json_of_reals(e->mauve.of_seed, e->mauve.n_seeds)) == 0 &&
@@ -284,6 +297,7 @@ static void print_html(const evaluation *e, bool is_public, FILE *f) {
         plot_members(e, f);
     print_rows(e, f);
     fields_print_html(&e->structure, f);
+    control_print_html(e->control, f);
     if (e->has_mauve) {
         fputs("<p>", f);
         print_settings(e, f);

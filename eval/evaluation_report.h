@@ -10,7 +10,8 @@
 typedef enum eval_form {
     EVAL_TEXT,
     EVAL_JSON, /* keys of values; "intervals", "mauve_seeds", "settings", "model", and what the
-                  plots show: "lengths", "mauve_curve", "map", "membership_roc", "canary_roc" */
+                  plots show: "lengths", "mauve_curve", "map", "membership_roc", "canary_roc";
+                  "control" */
     EVAL_CSV,  /* key,value,low,high; of lists "KEY:PART" */
     EVAL_HTML, /* one file, with plots, that asks nothing of a network */
     EVAL_FORMS

@@ -8,6 +8,7 @@
 #include "dpinfer/memory.h"
 #include "dpinfer/text.h"
 #include "eval/fail.h"
+#include "eval/words.h"
 
 enum { ROWS = 64 }; /* logits that are held at a time */
 
@@ -33,13 +34,19 @@ static double surprise(const float *row, int32_t n_vocab, int32_t token) {
     return most + log(sum) - (double)row[token];
 }
 
-/* *tokens [*capacity] grows as it needs to; *n of them are the text's. */
+/* *tokens [*capacity] grows as it needs to; *n of them are the text's, without white space at its
+ * ends: one line end changes the last hidden state more than all words before it. */
 static dpi_status read_tokens(const dpi_model *model, const eval_text *t, uint32_t flags,
                               int32_t **tokens, size_t *capacity, size_t *n, dpi_error *err) {
-    const size_t most = 4 * t->n_bytes + 5;
+    size_t begin = 0, end = t->n_bytes;
+    while (begin < end && eval_is_space(t->text[begin]))
+        begin++;
+    while (end > begin && eval_is_space(t->text[end - 1]))
+        end--;
+    const size_t most = 4 * (end - begin) + 5;
     if (!dpi_private_grow(tokens, capacity, most, sizeof **tokens))
         return eval_no_memory(err, "what a model makes of texts");
-    return dpi_tokenize(model, t->text, t->n_bytes, flags, *tokens, *capacity, n, err);
+    return dpi_tokenize(model, t->text + begin, end - begin, flags, *tokens, *capacity, n, err);
 }
 
 static dpi_status tokenize(reader *r, const eval_text *t, size_t *n_tokens, dpi_error *err) {

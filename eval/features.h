@@ -26,13 +26,15 @@ typedef struct eval_watch {
 /* `what` begins. watch may be NULL. */
 void eval_begin(const eval_watch *watch, const char *what);
 
-/* The same texts with the model's tokens in the place of words, BOS not counted; their texts and
+/* The same texts, without white space at their ends, with the model's tokens in the place of words,
+ * BOS not counted; their texts and
  * labels are NULL. eval_texts_free also after a failure. Errors: those of dpi_tokenize; LIMIT,
  * MEMORY. */
 dpi_status eval_tokenize(const dpi_model *model, const eval_texts *texts, eval_texts *tokens,
                          dpi_error *err);
 
-/* Reads each text by itself, behind a BOS token where the model has one; empty texts too. `what`
+/* Reads each text by itself, without white space at its ends, behind a BOS token where the model
+ * has one; empty texts too. `what`
  * they are, for the watch.
  * eval_reading_free also after a failure. Errors: those of the session; CANCELLED, MEMORY. */
 dpi_status eval_read(const dpi_model *model, const dpi_session_options *options,

@@ -7,19 +7,13 @@
 
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
+#include "eval/words.h"
 
 /* An n-gram and the text that it is in. */
 typedef struct gram {
     uint64_t hash;
     int32_t text, count;
 } gram;
-
-static uint64_t hash_of(const uint64_t *word, int32_t n) {
-    uint64_t hash = 0;
-    for (int32_t k = 0; k < n; k++)
-        hash = (hash ^ word[k]) * 0x9e3779b97f4a7c15u + 1;
-    return hash ^ (hash >> 32);
-}
 
 static int compare_hash(const void *a, const void *b) {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -36,7 +30,7 @@ static int compare_gram(const void *a, const void *b) {
 static int32_t hashes_of(const eval_text *t, int32_t n, uint64_t *hash) {
     int32_t n_grams = 0;
     for (int32_t i = 0; i + n <= t->n_words; i++)
-        hash[n_grams++] = hash_of(t->word + i, n);
+        hash[n_grams++] = eval_words_hash(t->word + i, n);
     return n_grams;
 }
 
@@ -60,7 +54,7 @@ static dpi_status grams_of(const eval_texts *texts, int32_t n, gram **grams, int
         return eval_no_memory(err, "n-grams");
     for (int32_t t = 0; t < texts->n; t++)
         for (int32_t i = 0; i + n <= texts->at[t].n_words; i++)
-            all[n_all++] = (gram){hash_of(texts->at[t].word + i, n), t, 1};
+            all[n_all++] = (gram){eval_words_hash(texts->at[t].word + i, n), t, 1};
     qsort(all, (size_t)n_all, sizeof *all, compare_gram);
     for (int64_t i = 0; i < n_all; i++) {
         if (n_set > 0 && compare_gram(&all[i], &all[n_set - 1]) == 0)
@@ -280,11 +274,11 @@ static dpi_status count_exact(const eval_texts *texts, const eval_texts *train, 
     if (!hash)
         return eval_no_memory(err, "n-grams");
     for (int32_t k = 0; k < train->n; k++)
-        hash[k] = hash_of(train->at[k].word, train->at[k].n_words);
+        hash[k] = eval_words_hash(train->at[k].word, train->at[k].n_words);
     qsort(hash, (size_t)train->n, sizeof *hash, compare_hash);
     *n_exact = 0;
     for (int32_t t = 0; t < texts->n; t++) {
-        const uint64_t own = hash_of(texts->at[t].word, texts->at[t].n_words);
+        const uint64_t own = eval_words_hash(texts->at[t].word, texts->at[t].n_words);
         *n_exact += texts->at[t].n_words > 0 &&
                     bsearch(&own, hash, (size_t)train->n, sizeof *hash, compare_hash) != NULL;
     }

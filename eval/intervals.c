@@ -3,16 +3,15 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
 
-enum { RESAMPLES = 1000 };
-
 void eval_add_interval(evaluation *e, const char *group, const char *key, const char *label,
                        double value, double low, double high) {
     if (e->n < EVAL_VALUES_MAX)
-        e->at[e->n++] = (eval_value){group, key, label, value, low, high};
+        e->at[e->n++] = (eval_value){group, key, label, value, low, high, NULL};
 }
 
 void eval_add(evaluation *e, const char *group, const char *key, const char *label, double value) {
@@ -30,27 +29,27 @@ int32_t eval_resample(uint64_t *state, int32_t n) {
     return (int32_t)((bits >> 32) * (uint64_t)n >> 32);
 }
 
-/* x [RESAMPLES], sorted here, of a number that is `value`. */
+/* x [EVAL_RESAMPLES], sorted here, of a number that is `value`. */
 static void find_interval(double *x, double value, bool is_distance, double *low, double *high) {
     double mean = 0, squares = 0;
-    qsort(x, RESAMPLES, sizeof *x, eval_compare_double);
-    *low = x[RESAMPLES / 40];
-    *high = x[RESAMPLES - 1 - RESAMPLES / 40];
+    qsort(x, EVAL_RESAMPLES, sizeof *x, eval_compare_double);
+    *low = x[EVAL_RESAMPLES / 40];
+    *high = x[EVAL_RESAMPLES - 1 - EVAL_RESAMPLES / 40];
     if (!is_distance)
         return;
-    for (int32_t r = 0; r < RESAMPLES; r++)
-        mean += x[r] / RESAMPLES;
-    for (int32_t r = 0; r < RESAMPLES; r++)
+    for (int32_t r = 0; r < EVAL_RESAMPLES; r++)
+        mean += x[r] / EVAL_RESAMPLES;
+    for (int32_t r = 0; r < EVAL_RESAMPLES; r++)
         squares += (x[r] - mean) * (x[r] - mean);
-    const double away = 1.96 * sqrt(squares / (RESAMPLES - 1));
+    const double away = 1.96 * sqrt(squares / (EVAL_RESAMPLES - 1));
     *low = fmax(value - away, 0);
     *high = fmin(value + away, 1);
 }
 
-dpi_status eval_find_number(const eval_number *number, double *value, double *low, double *high,
-                            dpi_error *err) {
+dpi_status eval_find_number(const eval_number *number, uint64_t stream, double *draws,
+                            double *value, double *low, double *high, dpi_error *err) {
     const size_t n_all = (size_t)number->n[0] + (size_t)number->n[1];
-    double *x = dpi_private_malloc(RESAMPLES * sizeof *x);
+    double *x = dpi_private_malloc(EVAL_RESAMPLES * sizeof *x);
     int32_t *index = dpi_private_malloc(n_all * sizeof *index);
     if (!x || !index) {
         dpi_private_free(x);
@@ -58,15 +57,19 @@ dpi_status eval_find_number(const eval_number *number, double *value, double *lo
         return eval_no_memory(err, "intervals");
     }
     const int32_t *const which[2] = {index, number->n[1] > 0 ? index + number->n[0] : NULL};
-    uint64_t state = 1; /* any constant */
+    uint64_t state[2] = {stream, 2};
     for (size_t i = 0; i < n_all; i++)
         index[i] = (int32_t)i - ((int32_t)i < number->n[0] ? 0 : number->n[0]);
     *value = number->of(number->user, which);
-    for (int32_t r = 0; r < RESAMPLES; r++) {
-        for (size_t i = 0; i < n_all; i++)
-            index[i] = eval_resample(&state, number->n[(int32_t)i >= number->n[0]]);
+    for (int32_t r = 0; r < EVAL_RESAMPLES; r++) {
+        for (size_t i = 0; i < n_all; i++) {
+            const bool second = (int32_t)i >= number->n[0];
+            index[i] = eval_resample(&state[second], number->n[second]);
+        }
         x[r] = number->of(number->user, which);
     }
+    if (draws)
+        memcpy(draws, x, EVAL_RESAMPLES * sizeof *x);
     find_interval(x, *value, number->is_distance, low, high);
     dpi_private_free(x);
     dpi_private_free(index);
@@ -76,10 +79,18 @@ dpi_status eval_find_number(const eval_number *number, double *value, double *lo
 dpi_status eval_add_number(evaluation *e, const char *group, const char *key, const char *label,
                            const eval_number *number, dpi_error *err) {
     double value, low, high;
-    if (number->n[0] == 0)
+    if (number->n[0] == 0 || e->n == EVAL_VALUES_MAX)
         return DPI_STATUS_OK;
-    EVAL_TRY(eval_find_number(number, &value, &low, &high, err));
+    double *draws = dpi_private_malloc(EVAL_RESAMPLES * sizeof *draws);
+    const dpi_status status =
+        draws ? eval_find_number(number, e->stream, draws, &value, &low, &high, err)
+              : eval_no_memory(err, "intervals");
+    if (status != DPI_STATUS_OK) {
+        dpi_private_free(draws);
+        return status;
+    }
     eval_add_interval(e, group, key, label, value, low, high);
+    e->at[e->n - 1].draws = draws;
     return DPI_STATUS_OK;
 }
 

@@ -20,10 +20,14 @@ typedef struct eval_number {
                          0..1. Else percentiles of these */
 } eval_number;
 
-/* It, and its 95 % by bootstrap over texts; n[0] > 0. Errors: MEMORY. */
-dpi_status eval_find_number(const eval_number *number, double *value, double *low, double *high,
-                            dpi_error *err);
-/* Adds both. Nothing for n[0] = 0. Errors: MEMORY. */
+enum { EVAL_RESAMPLES = 1000 };
+
+/* It, and its 95 % by bootstrap over texts; n[0] > 0. stream: of the resamples of the first set;
+ * those of a second set are always the same, so that numbers of two sets beside it are paired.
+ * draws [EVAL_RESAMPLES]: of the resamples; may be NULL. Errors: MEMORY. */
+dpi_status eval_find_number(const eval_number *number, uint64_t stream, double *draws,
+                            double *value, double *low, double *high, dpi_error *err);
+/* Adds it with its interval and draws. Nothing for n[0] = 0. Errors: MEMORY. */
 dpi_status eval_add_number(evaluation *e, const char *group, const char *key, const char *label,
                            const eval_number *number, dpi_error *err);
 

@@ -9,7 +9,7 @@
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
 
-static int compare_word(const void *a, const void *b) {
+static int compare_term(const void *a, const void *b) {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
@@ -18,44 +18,44 @@ static int compare_label(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* ---- Words and labels ------------------------------------------------------------------------ */
+/* ---- Terms and labels ------------------------------------------------------------------------ */
 
-static int32_t find_word(const eval_vocabulary *v, uint64_t word) {
-    const uint64_t *at = v->n > 0 ? bsearch(&word, v->word, (size_t)v->n, sizeof word, compare_word)
+static int32_t find_term(const eval_vocabulary *v, uint64_t term) {
+    const uint64_t *at = v->n > 0 ? bsearch(&term, v->term, (size_t)v->n, sizeof term, compare_term)
                                   : NULL;
-    return at ? (int32_t)(at - v->word) : -1;
+    return at ? (int32_t)(at - v->term) : -1;
 }
 
-/* Each word of a text once, ascending, into own [n_words]; how many. */
-static int32_t words_of(const eval_text *t, uint64_t *own) {
+/* Each term of a text once, ascending, into own [n_terms]; how many. */
+static int32_t terms_of(const eval_text *t, uint64_t *own) {
     int32_t n = 0;
-    memcpy(own, t->word, (size_t)t->n_words * sizeof *own);
-    qsort(own, (size_t)t->n_words, sizeof *own, compare_word);
-    for (int32_t i = 0; i < t->n_words; i++)
+    memcpy(own, t->term, (size_t)t->n_terms * sizeof *own);
+    qsort(own, (size_t)t->n_terms, sizeof *own, compare_term);
+    for (int32_t i = 0; i < t->n_terms; i++)
         if (i == 0 || own[i] != own[i - 1])
             own[n++] = own[i];
     return n;
 }
 
-/* The number of texts with each word first, then its weight. */
-static dpi_status find_words(eval_vocabulary *v, const eval_texts *train, dpi_error *err) {
+/* The number of texts with each term first, then its weight. */
+static dpi_status find_terms(eval_vocabulary *v, const eval_texts *train, dpi_error *err) {
     size_t n = 0;
     int32_t n_texts = 0;
-    v->word = dpi_private_malloc(((size_t)train->n_words + 1) * sizeof *v->word);
-    v->idf = dpi_private_malloc(((size_t)train->n_words + 1) * sizeof *v->idf);
-    if (!v->word || !v->idf)
+    v->term = dpi_private_malloc(((size_t)train->n_terms + 1) * sizeof *v->term);
+    v->idf = dpi_private_malloc(((size_t)train->n_terms + 1) * sizeof *v->idf);
+    if (!v->term || !v->idf)
         return eval_no_memory(err, "a classifier");
     for (int32_t t = 0; t < train->n; t++)
         if (train->at[t].label) {
-            n += (size_t)words_of(&train->at[t], v->word + n);
+            n += (size_t)terms_of(&train->at[t], v->term + n);
             n_texts++;
         }
-    qsort(v->word, n, sizeof *v->word, compare_word);
+    qsort(v->term, n, sizeof *v->term, compare_term);
     for (size_t i = 0; i < n; i++) {
-        if (v->n > 0 && v->word[v->n - 1] == v->word[i]) {
+        if (v->n > 0 && v->term[v->n - 1] == v->term[i]) {
             v->idf[v->n - 1]++;
         } else {
-            v->word[v->n] = v->word[i];
+            v->term[v->n] = v->term[i];
             v->idf[v->n++] = 1;
         }
     }
@@ -84,28 +84,28 @@ static dpi_status find_labels(eval_vocabulary *v, const eval_texts *train, dpi_e
 dpi_status eval_vocabulary_make(eval_vocabulary *v, const eval_texts *train, dpi_error *err) {
     *v = (eval_vocabulary){0};
     EVAL_TRY(find_labels(v, train, err));
-    return find_words(v, train, err);
+    return find_terms(v, train, err);
 }
 
 void eval_vocabulary_free(eval_vocabulary *v) {
-    dpi_private_free(v->word);
+    dpi_private_free(v->term);
     dpi_private_free(v->idf);
     dpi_private_free(v->label);
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-/* A row of length 1 and its end, at `node`; how many nodes. */
+/* A row of length 1 and two ends, at `node`; how many nodes. */
 static size_t make_row(const eval_vocabulary *v, const eval_text *t, uint64_t *sorted,
                        struct feature_node *node) {
     size_t n = 0;
     double squares = 0;
-    memcpy(sorted, t->word, (size_t)t->n_words * sizeof *sorted);
-    qsort(sorted, (size_t)t->n_words, sizeof *sorted, compare_word);
-    for (int32_t i = 0, end; i < t->n_words; i = end) {
-        for (end = i; end < t->n_words && sorted[end] == sorted[i];)
+    memcpy(sorted, t->term, (size_t)t->n_terms * sizeof *sorted);
+    qsort(sorted, (size_t)t->n_terms, sizeof *sorted, compare_term);
+    for (int32_t i = 0, end; i < t->n_terms; i = end) {
+        for (end = i; end < t->n_terms && sorted[end] == sorted[i];)
             end++;
-        const int32_t index = find_word(v, sorted[i]);
+        const int32_t index = find_term(v, sorted[i]);
         if (index < 0)
             continue;
         node[n] = (struct feature_node){index + 1, (end - i) * v->idf[index]};
@@ -115,17 +115,18 @@ static size_t make_row(const eval_vocabulary *v, const eval_text *t, uint64_t *s
     for (size_t i = 0; i < n; i++)
         node[i].value /= sqrt(squares);
     node[n++].index = -1;
+    node[n++].index = -1;
     return n;
 }
 
 dpi_status eval_rows_make(const eval_vocabulary *v, const eval_texts *texts, eval_rows *r,
                             dpi_error *err) {
-    const size_t n = (size_t)texts->n + 1, n_words = (size_t)texts->n_words + 1;
+    const size_t n = (size_t)texts->n + 1, n_terms = (size_t)texts->n_terms + 1;
     size_t used = 0;
     *r = (eval_rows){.at = dpi_private_malloc(n * sizeof *r->at),
-                .nodes = dpi_private_malloc((n_words + n) * sizeof *r->nodes),
+                .nodes = dpi_private_malloc((n_terms + 2 * n) * sizeof *r->nodes),
                 .label = dpi_private_malloc(n * sizeof *r->label)};
-    uint64_t *sorted = dpi_private_malloc(n_words * sizeof *sorted);
+    uint64_t *sorted = dpi_private_malloc(n_terms * sizeof *sorted);
     const bool ok = r->at && r->nodes && r->label && sorted;
     for (int32_t t = 0; t < texts->n && ok; t++) {
         const char *name = texts->at[t].label;

@@ -6,9 +6,9 @@
 
 #include "eval/text_set.h"
 
-/* What a training set says: its words with their weights, its labels. */
+/* What a training set says: its terms (words.h) with their weights, its labels. */
 typedef struct eval_vocabulary {
-    uint64_t *word; /* [n], ascending; private */
+    uint64_t *term; /* [n], ascending; private */
     double *idf;    /* [n] */
     int32_t n;
     const char **label; /* [n_labels], ascending; the texts' */
@@ -17,7 +17,8 @@ typedef struct eval_vocabulary {
 
 /* Texts with labels as rows. */
 typedef struct eval_rows {
-    struct feature_node **at; /* [n]; private, parts of `nodes` */
+    struct feature_node **at; /* [n]; private, parts of `nodes`; two nodes of index -1 end each:
+                                 there is room for a constant */
     struct feature_node *nodes;
     double *label; /* [n] from 1; 0: one that was not trained */
     int32_t n;
@@ -27,7 +28,7 @@ typedef struct eval_rows {
 dpi_status eval_vocabulary_make(eval_vocabulary *v, const eval_texts *train, dpi_error *err);
 void eval_vocabulary_free(eval_vocabulary *v);
 
-/* Rows of length 1 (or 0, without a word of the vocabulary) of the texts with a label. Errors:
+/* Rows of length 1 (or 0, without a term of the vocabulary) of the texts with a label. Errors:
  * MEMORY. */
 dpi_status eval_rows_make(const eval_vocabulary *v, const eval_texts *texts, eval_rows *r,
                           dpi_error *err);

@@ -186,7 +186,7 @@ static dpi_status components(const eval_vectors *p, const eval_vectors *q, point
 
 static dpi_status score_of_seed(const points *x, int32_t n_p, const mauve_options *o,
                                 int32_t n_clusters, uint64_t seed, mauve_score *s, double *mauve,
-                                double *integral, dpi_error *err) {
+                                double *integral, int32_t *group, dpi_error *err) {
     dpi_kmeans_options k;
     dpi_kmeans_options_init(&k);
     k.n_groups = n_clusters;
@@ -196,10 +196,9 @@ static dpi_status score_of_seed(const points *x, int32_t n_p, const mauve_option
     k.uniform = 1; /* as in the code of the metric's authors: better groups give lower scores */
     k.cancel = o->cancel;
     k.cancel_user = o->cancel_user;
-    int32_t *group = calloc((size_t)x->n, sizeof *group);
     double *p = calloc(2 * (size_t)n_clusters, sizeof *p), *q = p ? p + n_clusters : NULL;
-    dpi_status status = group && p ? dpi_kmeans(x->at, x->n, x->dim, &k, group, NULL, NULL, err)
-                                   : eval_no_memory(err, "MAUVE");
+    dpi_status status = p ? dpi_kmeans(x->at, x->n, x->dim, &k, group, NULL, NULL, err)
+                          : eval_no_memory(err, "MAUVE");
     for (int32_t i = 0; i < x->n && status == DPI_STATUS_OK; i++) {
         if (i < n_p)
             p[group[i]] += 1.0 / n_p;
@@ -208,7 +207,6 @@ static dpi_status score_of_seed(const points *x, int32_t n_p, const mauve_option
     }
     if (status == DPI_STATUS_OK)
         mauve_of_histograms(p, q, n_clusters, o->scaling, mauve, integral, s);
-    free(group);
     free(p);
     return status;
 }
@@ -224,20 +222,22 @@ static void over_seeds(const double *x, int32_t n, double *mean, double *deviati
     *deviation = n > 1 ? sqrt(squares / (n - 1)) : 0;
 }
 
+/* group [x->n] is that of the first seed in the end: it comes last. */
 static dpi_status score_all(const points *x, int32_t n_p, const mauve_options *o, mauve_score *s,
-                            dpi_error *err) {
+                            int32_t *group, dpi_error *err) {
     double integral[MAUVE_SEEDS_MAX];
-    for (int32_t i = 0; i < o->n_seeds; i++)
+    for (int32_t i = o->n_seeds - 1; i >= 0; i--)
         EVAL_TRY(score_of_seed(x, n_p, o, s->n_clusters, o->seed + (uint64_t)i,
-                               i == 0 ? s : NULL, &s->of_seed[i], &integral[i], err));
+                               i == 0 ? s : NULL, &s->of_seed[i], &integral[i], group, err));
     over_seeds(s->of_seed, o->n_seeds, &s->mauve, &s->deviation);
     over_seeds(integral, o->n_seeds, &s->integral, &s->integral_deviation);
     return DPI_STATUS_OK;
 }
 
 dpi_status eval_mauve(const eval_vectors *p, const eval_vectors *q, const mauve_options *o,
-                      mauve_score *s, double *map, dpi_error *err) {
+                      mauve_score *s, double *map, int32_t *group, dpi_error *err) {
     points x;
+    int32_t *own = NULL;
     *s = (mauve_score){0};
     if (o->n_seeds < 1 || o->n_seeds > MAUVE_SEEDS_MAX)
         return eval_fail(err, DPI_STATUS_ARG, "n_seeds: found %d, allowed 1..%d", (int)o->n_seeds,
@@ -251,8 +251,11 @@ dpi_status eval_mauve(const eval_vectors *p, const eval_vectors *q, const mauve_
     if (status == DPI_STATUS_OK && s->n_clusters > x.n)
         status = eval_fail(err, DPI_STATUS_ARG, "clusters: found %d, allowed 2..%d, the texts",
                            (int)s->n_clusters, (int)x.n);
+    if (status == DPI_STATUS_OK && !group && !(own = calloc((size_t)x.n, sizeof *own)))
+        status = eval_no_memory(err, "MAUVE");
     if (status == DPI_STATUS_OK)
-        status = score_all(&x, p->n, o, s, err);
+        status = score_all(&x, p->n, o, s, group ? group : own, err);
+    free(own);
     free(x.at);
     return status;
 }

@@ -48,10 +48,11 @@ void mauve_of_histograms(const double *p, const double *q, int32_t n, double sca
                          double *mauve, double *integral, mauve_score *curve);
 
 /* Vectors as units of length 1, their principal components that hold 90 % of the variance, k-means
- * on both sets, histograms. map [n_p + n_q, 2], p first, gets the first two components; NULL: none.
+ * on both sets, histograms. map [n_p + n_q, 2], p first, gets the first two components, group
+ * [n_p + n_q] the cluster of each, 0..n_clusters-1, by the first seed; NULL: none.
  * Errors: ARG (fewer than 2 vectors, dims that differ), NUMERIC, MEMORY, UNSUPPORTED, CANCELLED. */
 dpi_status eval_mauve(const eval_vectors *p, const eval_vectors *q, const mauve_options *options,
-                      mauve_score *score, double *map, dpi_error *err);
+                      mauve_score *score, double *map, int32_t *group, dpi_error *err);
 
 /* Share of p in the balls around vectors of q that reach to their k-th nearest neighbour, and the
  * other way. p is what was made, q what is real. Errors: ARG, MEMORY. */

@@ -32,7 +32,8 @@ static dpi_status add_variations(evaluation *e, double *count, dpi_error *err) {
     f.n = 1;
     for (; f.first < s->n_fields; f.first++) {
         eval_field *x = &s->field[f.first];
-        EVAL_TRY(eval_find_number(&number, &x->tv, &x->tv_low, &x->tv_high, err));
+        EVAL_TRY(eval_find_number(&number, e->stream, NULL, &x->tv, &x->tv_low, &x->tv_high,
+                                  err));
     }
     return DPI_STATUS_OK;
 }

@@ -4,12 +4,14 @@
 
 #include <math.h>
 
-#include "eval/text_set.h"
+#include "eval/labelled_rows.h"
 #include "tests/support/own.h"
 #include "tests/support/support.h"
 
 /* Texts that are given back where their block ends. */
 #define OWN_TEXTS __attribute__((cleanup(eval_texts_free))) eval_texts
+#define OWN_VOCABULARY __attribute__((cleanup(eval_vocabulary_free))) eval_vocabulary
+#define OWN_ROWS __attribute__((cleanup(eval_rows_free))) eval_rows
 /* OWN_TEXTS s = TEXTS("one", "two"); */
 #define TEXTS(...)                                                                                 \
     make_texts((const char *const[]){__VA_ARGS__}, NULL,                                           \

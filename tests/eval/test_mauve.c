@@ -20,7 +20,7 @@ static void check_set(const char *name, int32_t dim, int32_t n_clusters, double 
     mauve_score s;
     eval_vectors p = read_vectors(name, "p", dim), q = read_vectors(name, "q", dim);
     o.n_clusters = n_clusters, o.scaling = scaling;
-    assert_ok(eval_mauve(&p, &q, &o, &s, NULL, ERR));
+    assert_ok(eval_mauve(&p, &q, &o, &s, NULL, NULL, ERR));
     assert_within(s.mauve, expected, .02);
     assert_within(s.integral, integral, .02);
     assert_int_equal(s.n_clusters, n_clusters ? n_clusters : (p.n < q.n ? p.n : q.n) / 10);
@@ -88,9 +88,10 @@ TEST(test_refusals) {
     const eval_vectors p = {x, 2, 2}, one = {x, 1, 2}, flat = {x, 4, 1}, bad = {nan, 2, 2};
     DEFAULTS(mauve_options, o);
     mauve_score s;
-    assert_error(eval_mauve(&p, &flat, &o, &s, NULL, ERR), ARG, "2 and 1 dimensions");
-    assert_int_equal(eval_mauve(&p, &one, &o, &s, NULL, ERR), DPI_STATUS_ARG);
-    assert_int_equal(eval_mauve(&p, &bad, &o, &s, NULL, ERR), DPI_STATUS_NUMERIC);
+    assert_error(eval_mauve(&p, &flat, &o, &s, NULL, NULL, ERR), ARG, "2 and 1 dimensions");
+    assert_int_equal(eval_mauve(&p, &one, &o, &s, NULL, NULL, ERR), DPI_STATUS_ARG);
+    assert_int_equal(eval_mauve(&p, &bad, &o, &s, NULL, NULL, ERR), DPI_STATUS_NUMERIC);
     o.n_clusters = 5;
-    assert_error(eval_mauve(&p, &p, &o, &s, NULL, ERR), ARG, "clusters: found 5, allowed 2..4");
+    assert_error(eval_mauve(&p, &p, &o, &s, NULL, NULL, ERR), ARG,
+                 "clusters: found 5, allowed 2..4");
 }

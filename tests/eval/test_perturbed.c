@@ -6,9 +6,6 @@
 
 enum { N = N_CLEAR };
 
-#define OWN_VOCABULARY __attribute__((cleanup(eval_vocabulary_free))) eval_vocabulary
-#define OWN_ROWS __attribute__((cleanup(eval_rows_free))) eval_rows
-
 /* The weights that are best for texts, as rows of the vocabulary; the caller's. */
 static double *best_weights(const eval_vocabulary *v, const eval_texts *texts, eval_rows *r) {
     double *w = calloc((size_t)v->n * (size_t)v->n_labels, sizeof *w);

@@ -19,6 +19,9 @@ a b --features                         | --features needs --dim
 a --features --dim 2                   | found 1 files, allowed two
 a b --features --dim 2 --real c        | allowed without --real
 a b --features --dim 2 --grammar nothing | allowed without --grammar
+a b --features --dim 2 --control c     | allowed without --control
+$both --dp-epsilon 1 --control c       | allowed without --control
+$both --control c.jsonl -o ./c.jsonl --overwrite | is an input
 $both --dp-epsilon 1 --claimed-epsilon 2 | allowed without --claimed-epsilon
 $both --prompts made.jsonl             | --prompts needs --model
 $both --grammar g --json-schema s      | allowed is one of them
@@ -87,6 +90,43 @@ holds "little noise" "$(field accuracy_logistic) > .95 && \
 works eval $both $trained --json --claimed-epsilon .01
 holds "chance" "$(field accuracy_perturbed) > .2 && $(field accuracy_perturbed) < .8"
 
+# What run writes, as it stands; words for a form of the real texts do not hold for it.
+for form in csv jsonl; do
+    works run m.gguf train.jsonl --label-field dept --public-prompt 'On {label}:' --rho 1 -B 5 \
+        -n 8 --seed 3 -o run.$form
+    works eval run.$form --real real.jsonl --label-field dept --json; near n_labels 2
+    cp out $form.json
+done
+check "the same of both forms" cmp -s csv.json jsonl.json
+sed 's/"text"/"body"/; s/"dept"/"label"/' real.jsonl >body.jsonl
+works eval run.csv --real body.jsonl --label-field label --text-field body --delimiter ';' --json
+near n_labels 2; near n_synthetic 8
+# A label that is nowhere, and one that all texts have.
+refuse 4 "made.jsonl: no text has a label: found neither 'ward' nor 'text_label'" \
+    eval $both --label-field ward
+refuse 4 "--label-field: found 'label', which no text of --real has" \
+    eval run.csv --real real.jsonl --label-field label
+grep heart made.jsonl >heart.jsonl
+works eval heart.jsonl --real real.jsonl --label-field dept --json; near n_labels 1
+check "a classifier of one label" test -z "$(field accuracy)"
+# How texts begin: two preambles, three refusals; what customers cannot do is none.
+python_check "openings" <<'P'
+texts = ["Sure! Here is a message:\n\nHello", "**Here's another ticket:** My card",
+         "Here is my card.", "I'm sorry, but I can't assist with that.", "Sure it is late",
+         "As an AI language model, I", "I\u2019m unable to provide this.",
+         "I can't open my account", "I'm sorry, I lost my card"]
+with open("openings.jsonl", "w") as f:
+    f.writelines(json.dumps({"text": t}) + "\n" for t in texts)
+P
+works eval openings.jsonl --real real.jsonl --json
+python_check "shares of openings, and distinct words" <<'P'
+x, words = load("out"), [w for t in texts_of("openings") for w in t.split()]
+same(x["preambles"], 2 / 9)
+same(x["refusals"], 3 / 9)
+assert x["preambles_real"] == x["refusals_real"] == 0
+same(x["distinct_1"], len(set(words)) / len(words))
+P
+
 # ---- A model ------------------------------------------------------------------------------------
 works inspect m.gguf --json
 name=$(field name | tr -d '"')
@@ -94,6 +134,15 @@ works eval $both --train train.jsonl --model m.gguf --real-is-public -o report.h
 works eval $both --model m.gguf -o report.json -t 2
 works eval $both --model m.gguf -o report.csv --isa ref
 works eval $both --model m.gguf; expect_out "Model: $name." "MAUVE: c = 5, 25 weights, 4 clusters, "
+expect_out "Too few texts for a score by itself: 40 and 40" "and use 5000."
+# White space at the ends of texts is no part of what a model reads.
+python_check "ends" <<'P'
+with open("ends.jsonl", "w") as f:
+    f.writelines(json.dumps({"text": "\n " + t + "\r\n"}) + "\n" for t in texts_of("made"))
+P
+works eval $both --model m.gguf --json; mv out made.json
+works eval ends.jsonl --real real.jsonl --model m.gguf --json
+check "white space changes what a model reads" cmp -s out made.json
 python_check "three forms" "$name" <<'P'
 import html.parser
 x = load("report.json")
@@ -133,8 +182,8 @@ for axis in ("words of a text", "share of the texts",
 assert page.count("<svg") == 4 and "://" not in page and "<script" not in page
 assert 0 <= x["precision"] <= 1 and 0 <= x["recall"] <= 1
 # What is no mean over texts or over seeds: constants, numbers of things, different ones.
-bare = {"n_synthetic", "n_real", "n_null", "distinct_2", "distinct_3", "distinct_4", "n_cut",
-        "n_clusters", "n_dimensions", "mauve_deviation"}
+bare = {"n_synthetic", "n_real", "n_null", "n_cut", "n_clusters", "n_dimensions",
+        "distinct_1", "distinct_2", "distinct_3", "distinct_4", "mauve_deviation"}
 scalars = {k for k, v in x.items() if type(v) in (int, float)}
 assert scalars - set(x["intervals"]) == bare, scalars - set(x["intervals"]) ^ bare
 for key, (low, high) in x["intervals"].items():
@@ -200,6 +249,68 @@ off = abs(found / perplexity("exact.f32") - 1)
 assert off < (1e-4 if sys.argv[1] == "F32" else .02), off
 P
 done
+
+# ---- A control ----------------------------------------------------------------------------------
+# Texts of the same law are no better; longer ones whose words say nothing of the label are worse.
+python_check "controls" <<'P'
+random.seed(9)
+for name in "made", "real", "train":
+    with open(f"vary_{name}.jsonl", "w") as f:
+        for o in objects(name + ".jsonl"):
+            o["text"] += " and" * random.randrange(7)
+            f.write(json.dumps(o) + "\n")
+with open("dull.jsonl", "w") as f:
+    for i in range(30):
+        o = {"text": " ".join(random.choices(["and", "then"], k=random.randrange(14, 30))),
+             "text_label": ("heart", "skin")[i % 2]}
+        f.write(json.dumps(o) + "\n")
+P
+both="vary_made.jsonl --real vary_real.jsonl" with="--label-field dept --model m.gguf"
+works eval $both --control vary_train.jsonl $with; expect_out "The budget bought nothing that shows"
+works eval $both --control dull.jsonl $with -o beside.json
+works eval $both --control dull.jsonl $with -o beside.csv
+works eval $both --control dull.jsonl $with -o beside.html
+works eval $both --control dull.jsonl $with --prompts made.jsonl; expect_out "accuracy: better"
+works eval dull.jsonl --real vary_real.jsonl --control vary_made.jsonl --label-field dept
+expect_out "bought nothing that shows" "they are further by"
+works eval $both --control one.jsonl; expect_out "found 40, and 1 of the control, needed 10 of each"
+works eval dull.jsonl --real vary_real.jsonl $with -o dull.json
+python_check "beside a control" <<'P'
+x, dull = load("beside.json"), load("dull.json")
+control = x["control"]
+assert control["n_control"] == 30 and len(control["metrics"]) > 20
+for key, m in control["metrics"].items():
+    assert m["synthetic"] == x[key] and m["control"] == dull[key], key
+    same(m["difference"], x[key] - dull[key])
+for key, verdict in ("accuracy", 1), ("length_tv", 1):
+    assert control["metrics"][key]["verdict"] == verdict, key
+assert control["n_judged"] == sum("verdict" in m for m in control["metrics"].values()) == 3
+same(math.erfc(control["z"] / math.sqrt(2)), .05 / 3)
+assert control["verdict"].startswith("The budget bought something: ")
+assert "accuracy" in control["verdict"] and "length_tv" in control["verdict"]
+# The interval of a mean, and of a distance whose real side is the same in each pair.
+lengths = [[len(t.split()) for t in texts_of(n)] for n in ("vary_made", "dull", "vary_real")]
+draws = [[random.choices(s, k=len(s)) for s in lengths] for _ in range(2000)]
+def bins(s): return [n // x["lengths"]["words_in_bin"] for n in s]
+def holds(key, by_hand):
+    low, high = control["metrics"][key]["interval"]
+    assert abs((high - low) / 2 / (1.96 * statistics.stdev(by_hand)) - 1) < .1, key
+    same((low + high) / 2, control["metrics"][key]["difference"])
+holds("words_mean", [statistics.mean(a) - statistics.mean(b) for a, b, _ in draws])
+holds("length_tv", [distance(bins(a), bins(c)) - distance(bins(b), bins(c)) for a, b, c in draws])
+low, high = control["metrics"]["accuracy"]["interval"]
+assert 0 < low < control["metrics"]["accuracy"]["difference"] < high
+rows = {r["key"]: r for r in csv.DictReader(open("beside.csv"))}
+assert rows["control_verdict"]["value"] == control["verdict"]
+for key, m in control["metrics"].items():
+    assert float(rows["control:" + key]["value"]) == m["control"]
+    found = [rows["difference:" + key][k] for k in ("value", "low", "high")]
+    assert found == ["%.17g" % v for v in [m["difference"]] + m.get("interval", [])] + \
+        [""] * (2 - len(m.get("interval", []))), key
+page = data("beside.html").decode()
+assert page.count(control["verdict"]) == 1 and page.count("(length_tv)</td><td>better<") == 1
+P
+both="made.jsonl --real real.jsonl"
 
 # ---- Prompts ------------------------------------------------------------------------------------
 # A text is its own prompt; with one prompt too few nothing is guessed.

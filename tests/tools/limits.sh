@@ -86,7 +86,7 @@ declare -A arguments=(
     [adapter]="run m.gguf refs.jsonl --rho 1 -n 4 --seed 3 -q --lora adapter.gguf"
     [eval]="eval refs.jsonl --real refs.jsonl --train refs.jsonl --label-field who --model $model
         --prompts refs.jsonl --json-schema schema.json --canaries refs.jsonl
-        --controls refs.jsonl --claimed-epsilon 1"
+        --controls refs.jsonl --claimed-epsilon 1 --control refs.jsonl"
     [vectors]="eval p.f32 p.f32 --features --dim 4 --json"
     [verify]="verify ink.json --model m.gguf"
     [quantize]="quantize m.gguf q.gguf Q8_0 -q"

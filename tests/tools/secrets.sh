@@ -116,7 +116,7 @@ END
 each "eval refs.jsonl --real refs.jsonl -t 1" <<END
 --dp-epsilon 10 --dp-delta .1
 --train refs.jsonl --json --canaries refs.jsonl --controls refs.jsonl
---model $model --prompts refs.jsonl
+--model $model --prompts refs.jsonl --control refs.jsonl
 --json
 END
 

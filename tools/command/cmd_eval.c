@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "eval/evaluate.h"
+#include "eval/control.h"
 #include "eval/evaluation_report.h"
 #include "eval/released_counts.h"
 #include "tools/command/commands.h"
@@ -20,7 +20,7 @@
 /* What the command has open. */
 typedef struct eval {
     const args *a;
-    eval_texts synthetic, real, train, prompts, canaries, controls;
+    eval_texts synthetic, real, train, prompts, canaries, controls, control;
     dpi_grammar *grammar;
     dpi_model *model;
     dpi_ledger *ledger;
@@ -38,7 +38,7 @@ static int check_options(const args *a) {
     static const option_id of_texts[] = {OPT_REAL,     OPT_TRAIN,       OPT_MODEL,
                                          OPT_CANARIES, OPT_CONTROLS,    OPT_LABEL_FIELD,
                                          OPT_GRAMMAR,  OPT_JSON_SCHEMA, OPT_CLAIMED_EPSILON,
-                                         OPT_DOMAIN};
+                                         OPT_DOMAIN,   OPT_CONTROL};
     const bool features = a->v[OPT_FEATURES].i;
     if (a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no SYNTHETIC texts given; see 'dpinfer eval -h'");
@@ -70,7 +70,7 @@ static int check_released(const args *a) {
     static const option_id withheld[] = {OPT_TRAIN,    OPT_MODEL,    OPT_PROMPTS,
                                          OPT_CANARIES, OPT_FEATURES, OPT_REAL_IS_PUBLIC,
                                          OPT_NGRAM,    OPT_CLUSTERS, OPT_CLAIMED_EPSILON,
-                                         OPT_DOMAIN};
+                                         OPT_DOMAIN,   OPT_CONTROL};
     const bool released = a->v[OPT_DP_EPSILON].given;
     if (!released && (a->v[OPT_LEDGER].given || a->v[OPT_DP_DELTA].given))
         return cli_fail(CLI_USAGE, "--ledger and --dp-delta need --dp-epsilon");
@@ -166,21 +166,37 @@ static int evaluate_vectors(eval *e) {
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-static int read_texts(const args *a, const char *path, eval_texts *texts) {
+/* What a file of texts is to the command. */
+typedef enum texts_role {
+    TEXTS_MADE,     /* as run writes it, too */
+    TEXTS_LABELLED, /* records */
+    TEXTS_BARE,     /* nothing is asked about their labels */
+} texts_role;
+
+static int read_texts(const args *a, const char *path, texts_role role, eval_texts *texts) {
     dpi_records_options o;
     dpi_error err;
     const int code = records_options(a, &o);
     if (code != CLI_OK)
         return code;
-    return eval_texts_read(path, &o, texts, &err) == DPI_STATUS_OK
+    if (role == TEXTS_BARE)
+        o.label_field = NULL;
+    return (role == TEXTS_MADE ? eval_texts_read_made : eval_texts_read)(path, &o, texts, &err) ==
+                   DPI_STATUS_OK
                ? CLI_OK
                : cli_fail_library(CLI_RECORDS, &err);
 }
 
 /* The texts of an option, if it is given; *found: NULL without it. */
-static int read_option(const args *a, option_id id, eval_texts *texts, const eval_texts **found) {
+static int read_option(const args *a, option_id id, texts_role role, eval_texts *texts,
+                       const eval_texts **found) {
     *found = a->v[id].given ? texts : NULL;
-    return a->v[id].given ? read_texts(a, a->v[id].s, texts) : CLI_OK;
+    const int code = a->v[id].given ? read_texts(a, a->v[id].s, role, texts) : CLI_OK;
+    if (code != CLI_OK || role != TEXTS_LABELLED || !a->v[OPT_LABEL_FIELD].given ||
+        texts->n == 0 || eval_texts_have_labels(texts))
+        return code;
+    return cli_fail(CLI_RECORDS, "--label-field: found '%s', which no text of --%s has",
+                    a->v[OPT_LABEL_FIELD].s, option_name(id));
 }
 
 static int open_sources(eval *e) {
@@ -192,17 +208,19 @@ static int open_sources(eval *e) {
                         .claimed_epsilon = a->v[OPT_CLAIMED_EPSILON].d,
                         .claimed_delta = a->v[OPT_CLAIMED_DELTA].d,
                         .synthetic = &e->synthetic};
-    int code = read_texts(a, a->positional[0], &e->synthetic);
+    int code = read_texts(a, a->positional[0], TEXTS_MADE, &e->synthetic);
     if (code == CLI_OK)
-        code = read_option(a, OPT_REAL, &e->real, &s->real);
+        code = read_option(a, OPT_REAL, TEXTS_LABELLED, &e->real, &s->real);
     if (code == CLI_OK)
-        code = read_option(a, OPT_TRAIN, &e->train, &s->train);
+        code = read_option(a, OPT_TRAIN, TEXTS_LABELLED, &e->train, &s->train);
     if (code == CLI_OK)
-        code = read_option(a, OPT_PROMPTS, &e->prompts, &s->prompts);
+        code = read_option(a, OPT_PROMPTS, TEXTS_BARE, &e->prompts, &s->prompts);
     if (code == CLI_OK)
-        code = read_option(a, OPT_CANARIES, &e->canaries, &s->canaries);
+        code = read_option(a, OPT_CANARIES, TEXTS_BARE, &e->canaries, &s->canaries);
     if (code == CLI_OK)
-        code = read_option(a, OPT_CONTROLS, &e->controls, &s->controls);
+        code = read_option(a, OPT_CONTROLS, TEXTS_BARE, &e->controls, &s->controls);
+    if (code == CLI_OK && a->v[OPT_CONTROL].given)
+        code = read_texts(a, a->v[OPT_CONTROL].s, TEXTS_MADE, &e->control);
     if (code == CLI_OK)
         code = grammar_options_read(a, &e->grammar);
     s->grammar = e->grammar;
@@ -238,7 +256,10 @@ static int evaluate_texts(eval *e) {
     if (code != CLI_OK)
         return code;
     e->sources.watch = &watch;
-    const dpi_status status = evaluate(&e->sources, &e->result, &err);
+    const dpi_status status =
+        e->a->v[OPT_CONTROL].given
+            ? evaluate_beside_control(&e->sources, &e->control, &e->result, &err)
+            : evaluate(&e->sources, &e->result, &err);
     show(&is_terminal, NULL, 0, 0);
     return status == DPI_STATUS_OK ? CLI_OK : fail(&err);
 }
@@ -285,7 +306,7 @@ static int evaluate_counts(eval *e) {
     eval_sources *s = &e->sources;
     dpi_error err;
     *s = (eval_sources){.synthetic = &e->synthetic, .real = &e->real};
-    int code = read_texts(a, a->positional[0], &e->synthetic);
+    int code = read_texts(a, a->positional[0], TEXTS_MADE, &e->synthetic);
     if (code == CLI_OK)
         code = grammar_options_read(a, &e->grammar);
     s->grammar = e->grammar;
@@ -298,7 +319,7 @@ static int evaluate_counts(eval *e) {
         code = open_counts(e);
     }
     if (code == CLI_OK)
-        code = read_texts(a, a->v[OPT_REAL].s, &e->real);
+        code = read_texts(a, a->v[OPT_REAL].s, TEXTS_LABELLED, &e->real);
     if (code != CLI_OK)
         return code;
     return evaluate_released(s, a->v[OPT_LABEL_FIELD].given, e->counts, &e->result, &err) ==
@@ -367,6 +388,7 @@ static int eval_main(const args *a) {
     eval_texts_free(&e.prompts);
     eval_texts_free(&e.canaries);
     eval_texts_free(&e.controls);
+    eval_texts_free(&e.control);
     dpi_grammar_free(e.grammar);
     dpi_model_close(e.model);
     dpi_counts_close(e.counts);
@@ -387,7 +409,9 @@ const command command_eval = {
         "--model also MAUVE, neighbours and perplexity, by what this model makes of each text,\n"
         "and with --prompts how near texts are to them. Of JSON also what its fields hold. With\n"
         "--train and --canaries how well the texts tell who was a record, and a lower bound of\n"
-        "epsilon by it. --dp-epsilon instead releases a few counts with noise.\n"
+        "epsilon by it. With --control whether the budget bought anything: the same metrics of\n"
+        "texts of the public prompt, or at an epsilon near 0, and each difference. --dp-epsilon\n"
+        "instead releases a few counts with noise.\n"
         "SYNTHETIC, --real and --train are what 'dpinfer run' takes as records, or has written.\n"
         "The report is text, or by its name a .json, a .csv or a page of .html (.htm). Its\n"
         "numbers come from the real texts as they stand: it is PRIVATE unless these are public.\n",
