@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dpinfer/wording.h"
 #include "eval/fail.h"
 #include "eval/grams.h"
+#include "eval/openings.h"
 
 /* A share of texts above which something is wrong with the prompt, and not with a text. */
 static const double FEW = .1, MANY = .25;
@@ -49,15 +49,6 @@ static bool begins(const char *text, const char *with) {
     return !is_letter(with[n - 1]) || !is_letter(text[n]);
 }
 
-bool eval_is_opening(const char *text) {
-    const char *refusal;
-    text += strspn(text, " \t\r\n\"'*#");
-    for (int32_t i = 0; (refusal = dpi_refusal(i)) != NULL; i++)
-        if (begins(text, refusal))
-            return true;
-    return false;
-}
-
 bool eval_is_instruction(dpi_bytes text) {
     static const char *const words[] = {"Write", "Please", "Generate", "Give me", "You are",
                                         "Create", "Compose", "Produce", "Act as", "Your task",
@@ -71,23 +62,33 @@ bool eval_is_instruction(dpi_bytes text) {
     return false;
 }
 
-static int32_t count_openings(const eval_texts *texts) {
-    int32_t n = 0;
-    for (int32_t i = 0; i < texts->n; i++)
-        n += eval_is_opening(texts->at[i].text);
-    return n;
+static dpi_status count_openings(const eval_texts *texts, int32_t *n, dpi_error *err) {
+    double *found = malloc(((size_t)texts->n + 1) * sizeof *found);
+    dpi_status status = found ? DPI_STATUS_OK : eval_no_memory(err, "how texts begin");
+    *n = 0;
+    for (int32_t k = 0; k < EVAL_OPENINGS && status == DPI_STATUS_OK; k++) {
+        status = eval_openings_find(texts, (eval_opening)k, found, err);
+        for (int32_t i = 0; i < texts->n && status == DPI_STATUS_OK; i++)
+            *n += found[i] > 0;
+    }
+    free(found);
+    return status;
 }
 
-static void look_at_openings(const eval_tried *t, eval_advice *advice, int32_t *n) {
-    const int32_t open = count_openings(t->public_texts), shown = count_openings(t->record_texts);
+static dpi_status look_at_openings(const eval_tried *t, eval_advice *advice, int32_t *n,
+                                   dpi_error *err) {
+    int32_t open, shown;
+    EVAL_TRY(count_openings(t->public_texts, &open, err));
+    EVAL_TRY(count_openings(t->record_texts, &shown, err));
     if (open <= FEW * t->public_texts->n && shown <= FEW * t->record_texts->n)
-        return;
+        return DPI_STATUS_OK;
     tell(advice, n, EVAL_FAULT_OPENING,
          "%d of %d public texts and %d of %d texts of examples begin with a refusal or a sentence "
          "about the task: %s", open, t->public_texts->n, shown, t->record_texts->n,
          t->has_answer ? "--ban refusals keeps these beginnings away"
                        : "--answer TEXT gives the answer its beginning, and --ban refusals keeps "
                          "these away");
+    return DPI_STATUS_OK;
 }
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
@@ -129,7 +130,7 @@ static dpi_status list_words(const eval_text *t, uint64_t **word, int32_t *n, dp
     *word = malloc(((size_t)t->n_words + 1) * sizeof **word);
     *n = 0;
     if (!*word)
-        return eval_fail(err, DPI_STATUS_MEMORY, "no memory for the words of a text");
+        return eval_no_memory(err, "the words of a text");
     if (t->n_words > 0)
         memcpy(*word, t->word, (size_t)t->n_words * sizeof **word);
     qsort(*word, (size_t)t->n_words, sizeof **word, compare_hashes);
@@ -164,9 +165,7 @@ static dpi_status find_public(const eval_tried *t, const eval_text *record, doub
     double overlap;
     *mean = 0;
     for (int32_t i = 0; i < t->public_texts->n; i++) {
-        const dpi_status status = find_overlap(&t->public_texts->at[i], record, &overlap, err);
-        if (status != DPI_STATUS_OK)
-            return status;
+        EVAL_TRY(find_overlap(&t->public_texts->at[i], record, &overlap, err));
         *mean += overlap / t->public_texts->n;
     }
     return DPI_STATUS_OK;
@@ -180,14 +179,11 @@ static dpi_status look_at_effect(const eval_tried *t, eval_advice *advice, int32
     double sum = 0, squares = 0, own = 0, others = 0;
     for (int32_t i = 0; i < of; i++) {
         const eval_text *record = &t->records->at[i % t->records->n];
-        double near, usual;
-        dpi_status status = find_overlap(&t->record_texts->at[i], record, &near, err);
-        if (status == DPI_STATUS_OK)
-            status = find_public(t, record, &usual, err);
-        if (status != DPI_STATUS_OK)
-            return status;
-        own += near / of, others += usual / of;
-        sum += near - usual, squares += (near - usual) * (near - usual);
+        double overlap, usual;
+        EVAL_TRY(find_overlap(&t->record_texts->at[i], record, &overlap, err));
+        EVAL_TRY(find_public(t, record, &usual, err));
+        own += overlap / of, others += usual / of;
+        sum += overlap - usual, squares += (overlap - usual) * (overlap - usual);
     }
     const double mean = sum / of, variance = squares / of - mean * mean;
     if (mean > 2 * sqrt(fmax(variance, 0) / of))
@@ -205,10 +201,8 @@ static dpi_status look_at_copies(const eval_tried *t, eval_advice *advice, int32
     int32_t copies = 0;
     for (int32_t i = 0; i < of; i++) {
         bool is_copy;
-        const dpi_status status = eval_is_near_copy(
-            &t->record_texts->at[i], &t->records->at[i % t->records->n], &is_copy, err);
-        if (status != DPI_STATUS_OK)
-            return status;
+        EVAL_TRY(eval_is_near_copy(&t->record_texts->at[i], &t->records->at[i % t->records->n],
+                                   &is_copy, err));
         copies += is_copy;
     }
     if (copies > MANY * of)
@@ -229,7 +223,7 @@ dpi_status eval_advise(const eval_tried *t, eval_advice *advice, int32_t *n, dpi
              "the model has no chat format, so it continues texts, and the prompt is an "
              "instruction: --describe has prompts for base models; --template NAME names the "
              "format if it has one");
-    look_at_openings(t, advice, n);
+    EVAL_TRY(look_at_openings(t, advice, n, err));
     look_at_ends(t, advice, n);
     if (are_alike(t->public_texts))
         tell(advice, n, EVAL_FAULT_ALIKE,

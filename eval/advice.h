@@ -40,10 +40,6 @@ typedef struct eval_advice {
  * "no-effect". Static. */
 const char *eval_fault_name(eval_fault fault);
 
-/* Whether a text begins with a refusal or a sentence about the task: one of dpi_refusal, in letters
- * of any case, as whole words. */
-bool eval_is_opening(const char *text);
-
 /* Whether a text asks for something ("Write ...", "Please ...", "... ?"), which a base model would
  * go on with and not obey. data NULL: no. */
 bool eval_is_instruction(dpi_bytes text);

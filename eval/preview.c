@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "corpus/document_grammar.h"
 #include "dpinfer/drawing.h"
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
@@ -17,6 +18,20 @@ typedef struct work {
     dpi_mask *mask;
     int32_t n_labels, n_records;
 } work;
+
+dpi_status eval_preview_tickets(int32_t n, eval_texts *records, dpi_error *err) {
+    char text[EVAL_PREVIEW_TEXTS_MAX][CORPUS_TEXT_BYTES];
+    const char *at[EVAL_PREVIEW_TEXTS_MAX];
+    const corpus_law law = corpus_law_of(&corpus_ticket, CORPUS_FLAT);
+    uint64_t bits = 1;
+    for (int32_t i = 0; i < n; i++) {
+        int8_t values[CORPUS_ATTRIBUTES];
+        corpus_draw(&corpus_ticket, &law, false, &bits, values);
+        corpus_write(&corpus_ticket, values, false, &bits, text[i]);
+        at[i] = text[i];
+    }
+    return eval_texts_make(at, NULL, n, records, err);
+}
 
 /* ---- Prompts --------------------------------------------------------------------------------- */
 
@@ -120,7 +135,8 @@ static dpi_status make(work *w, eval_preview *p, dpi_error *err) {
     dpi_model_info info;
     dpi_model_info_init(&info);
     EVAL_TRY(dpi_model_info_get(o->model, &info, err));
-    p->n_tokens = o->method.n_tokens > 0 ? o->method.n_tokens : dpi_tokens_default(info.n_ctx_train);
+    p->n_tokens =
+        o->method.n_tokens > 0 ? o->method.n_tokens : dpi_tokens_default(info.n_ctx_train);
     EVAL_TRY(make_prompts(w, info.n_ctx_train - p->n_tokens, err));
     EVAL_TRY(dpi_word_rules_create(o->wording, o->model, &w->rules, err));
     if (o->grammar)

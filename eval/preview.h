@@ -40,6 +40,10 @@ typedef struct eval_preview {
     int32_t n_advice;
 } eval_preview;
 
+/* n made-up support tickets, 1..EVAL_PREVIEW_TEXTS_MAX, for who has no example record. Errors:
+ * MEMORY. */
+dpi_status eval_preview_tickets(int32_t n, eval_texts *records, dpi_error *err);
+
 /* eval_preview_free also after a failure. Errors: ARG (options), UNSUPPORTED, CANCELLED, MEMORY;
  * those of a session. */
 dpi_status eval_preview_make(const eval_preview_options *options, eval_preview *preview,

@@ -21,7 +21,7 @@ static const char *const deaf[] = {
     "Which documents do you need?"};
 static const char *const refused[] = {
     "Sure! Here is a message:\nHow do I reset the pin?", "I'm sorry, but I can't assist with that.",
-    "\"here is another one: close it\"", "AS AN AI I have no account."};
+    "\"here is another one:\nclose it\"", "AS AN AI I have no account."};
 static const char *const alike[] = {"Hello.", "Hello.", "Hello.", "Hello."};
 enum { N = 4 };
 static const bool whole[N] = {false}, cut[N] = {true, true, false, true};
@@ -71,17 +71,6 @@ TEST(test_few) {
     assert_string_equal(told(public_texts, of_records, (eval_tried){.public_cut = one}), "");
     assert_string_equal(
         told(public_texts, of_records, (eval_tried){.public_cut = one, .record_cut = one}), "");
-}
-
-TEST(test_openings) {
-    static const char *const are[] = {"Sure, here", "  \"Here is one", "**Certainly!**",
-                                      "i cannot do that", "I\xe2\x80\x99m sorry"};
-    static const char *const are_not[] = {"Surely the card is late", "", "Hereford branch closed",
-                                          "The Sure account", "I can top up"};
-    for (size_t i = 0; i < sizeof are / sizeof *are; i++)
-        assert_true(eval_is_opening(are[i]));
-    for (size_t i = 0; i < sizeof are_not / sizeof *are_not; i++)
-        assert_false(eval_is_opening(are_not[i]));
 }
 
 TEST(test_instructions) {

@@ -30,7 +30,7 @@ complete_bash() {
 }
 touch model.gguf records.csv
 is "a command" "$(complete_bash dpinfer ru)" "run"
-is "commands with p" "$(complete_bash dpinfer p)" "plan perturb pretrain"
+is "commands with p" "$(complete_bash dpinfer p)" "plan preview perturb pretrain"
 is "help of a command" "$(complete_bash dpinfer help qua)" "quantize"
 is "an option" "$(complete_bash dpinfer run --acco)" "--accountant"
 is "choices" "$(complete_bash dpinfer run --accountant '')" "zcdp br filter"

@@ -33,7 +33,8 @@ expect_same first again.json
 printf "printer\nlaptop\n" >kinds
 works preview "$model" --describe "{label} ticket" --label-field kind --label-names kinds \
     --example-records tickets.csv -n 12 --max-words 3 --seed 1 -o page.html
-expect_line page.html "<h1>Preview of prompts</h1>" "printer ticket" "The laptop of Mr Gray" "ends|wrong"
+expect_line page.html "<h1>Preview of prompts</h1>" "printer ticket" "The laptop of Mr Gray" \
+    "ends|wrong"
 python_check "at most three words" <<'P'
 import html
 page = open("page.html").read()

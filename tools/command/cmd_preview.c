@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "corpus/document_grammar.h"
 #include "eval/preview.h"
 #include "tools/command/commands.h"
 #include "tools/options/grammar_options.h"
@@ -33,31 +32,16 @@ static eval_preview_form form_of(const args *a) {
 
 /* ---- Example records ------------------------------------------------------------------------- */
 
-/* Made-up tickets, where the user has no example. */
-static int make_tickets(trying *t) {
-    static char text[EVAL_PREVIEW_TEXTS_MAX][CORPUS_TEXT_BYTES];
-    const char *at[EVAL_PREVIEW_TEXTS_MAX];
-    const corpus_law law = corpus_law_of(&corpus_ticket, CORPUS_FLAT);
-    uint64_t bits = 1;
-    dpi_error err;
-    for (int32_t i = 0; i < t->options.n_texts; i++) {
-        int8_t values[CORPUS_ATTRIBUTES];
-        corpus_draw(&corpus_ticket, &law, false, &bits, values);
-        corpus_write(&corpus_ticket, values, false, &bits, text[i]);
-        at[i] = text[i];
-    }
-    cli_note("note: without --example-records made-up support tickets stand in their place");
-    return eval_texts_make(at, NULL, t->options.n_texts, &t->records, &err) == DPI_STATUS_OK
-               ? CLI_OK
-               : cli_fail_library(CLI_FAILED, &err);
-}
-
 static int read_records(trying *t) {
     const char *path = t->a->v[OPT_EXAMPLE_RECORDS].s;
     dpi_records_options o;
     dpi_error err;
-    if (!path)
-        return make_tickets(t);
+    if (!path) {
+        cli_note("note: without --example-records made-up support tickets stand in their place");
+        return eval_preview_tickets(t->options.n_texts, &t->records, &err) == DPI_STATUS_OK
+                   ? CLI_OK
+                   : cli_fail_library(CLI_FAILED, &err);
+    }
     const int code = records_options(t->a, &o);
     if (code != CLI_OK)
         return code;
