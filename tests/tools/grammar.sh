@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Texts of a given form, from outside: --grammar and --json-schema of run and plan, --answer, --stop and
-# those beside them; the report and its verification, a job that goes on, and what is refused.
+# Texts of a given form, from outside: --grammar and --json-schema of run and plan, --answer, --stop
+# and those beside them; the report and its verification, a job that goes on, and what is refused.
 #   grammar.sh DPINFER SOURCE
 refs=$(readlink -f "$2")/examples/refs/discharge
 . "$(dirname "$0")/cli_support.sh"
