@@ -271,8 +271,8 @@ static enum MHD_Result reply_text(call *c, int form) {
         ok = refuse(&why, 503, NULL, "no memory for an answer");
     if (ok) {
         settle_method(s, &r, a);
-        ok = settle_wording(s, &r, a, &why) && encode_prompt(s, &r, a, &why) && make_head(s, &r, a, &c->head, &why) &&
-             worker_submit(s->worker, a, &why);
+        ok = settle_wording(s, &r, a, &why) && encode_prompt(s, &r, a, &why) &&
+             make_head(s, &r, a, &c->head, &why) && worker_submit(s->worker, a, &why);
     }
     request_free(&r);
     if (!ok)

@@ -33,7 +33,8 @@ TEST(reads_a_prompt) {
     assert_true(r.is_seeded && r.seed == UINT64_MAX && r.is_streamed && r.includes_usage);
     request_free(&r);
     assert_true(parse("{\"prompt\": \"x\", \"stop\": [\"\\n\", \"end\"]}", false, &r, &why));
-    assert_true(r.n_stops == 2 && memcmp(r.stops[1].data, "end", 3) == 0 && r.stops[0].n_bytes == 1);
+    assert_true(r.n_stops == 2 && r.stops[0].n_bytes == 1 && r.stops[1].n_bytes == 3);
+    assert_memory_equal(r.stops[1].data, "end", 3);
     request_free(&r);
 }
 
