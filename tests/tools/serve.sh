@@ -46,6 +46,11 @@ for name in letters sizes third; do
     post $text '{"dataset": "'$name'", "privacy": {"epsilon": 1}, "prompt": "A", "max_tokens": 2}'
     expect 200 '"remaining":'
 done
+post $text '{"dataset": "third", "privacy": {"epsilon": 1}, "prompt": "A", "max_tokens": 2,
+    "stop": ["~", "\n"]}'
+expect 200 '"report":'
+get "$(sed -E 's/.*"report": ?"([^"]*)".*/\1/' out)"; expect 200 '"stops"' '"~"'
+cp out report.json; works verify report.json
 stop
 check "the ledger is not in the file's folder" test -s conf/year -a ! -e year
 # config CODE TEXT JSON: what is said of such a file.
