@@ -238,6 +238,61 @@ TEST(test_any_cut) {
     assert_true(n_held > 100); /* the stop has begun in an earlier token */
 }
 
+/* ---- Prompts --------------------------------------------------------------------------------- */
+
+enum { N_ROOM = 200 };
+
+static dpi_prompts *prompts_of(int32_t chat, const char *answer, dpi_prompts_info *info) {
+    DEFAULTS(dpi_prompt_options, o);
+    dpi_prompts *prompts = NULL;
+    o.chat = chat;
+    o.public_prompt = (dpi_bytes){"Write about {label}.", 20};
+    o.label = (dpi_bytes){"rain", 4};
+    o.answer = (dpi_bytes){answer, answer ? strlen(answer) : 0};
+    assert_ok(dpi_prompts_create(vocabulary, &o, N_ROOM, &prompts, ERR));
+    dpi_prompts_info_init(info);
+    assert_ok(dpi_prompts_info_get(prompts, info, ERR));
+    return prompts;
+}
+
+/* Private tokens of a record, with those of the answer behind them. */
+static void check_record(const dpi_prompts *with, const dpi_prompts *without, const char *record,
+                         const int32_t *answer, size_t n_answer) {
+    int32_t *a, *b;
+    size_t n_a, n_b;
+    assert_ok(dpi_prompts_encode(with, record, strlen(record), &a, &n_a, ERR));
+    assert_ok(dpi_prompts_encode(without, record, strlen(record), &b, &n_b, ERR));
+    assert_true(n_a <= N_ROOM);
+    assert_memory_equal(a + n_a - n_answer, answer, n_answer * sizeof *a);
+    if (n_b + n_answer <= N_ROOM) { /* else more of the record is cut */
+        assert_int_equal(n_a, n_b + n_answer);
+        assert_memory_equal(a, b, n_b * sizeof *a);
+    }
+    dpi_private_free(a), dpi_private_free(b);
+}
+
+/* The answer stands at the end of every prompt, in the same tokens, and counts as a part of it. */
+TEST(test_answer_in_prompts) {
+    static char record[4000];
+    memset(record, 'a', sizeof record - 1);
+    for (int32_t chat = DPI_CHAT_AUTO; chat <= DPI_CHAT_NONE; chat++) {
+        dpi_prompts_info a, b;
+        int32_t answer[40];
+        size_t n;
+        dpi_prompts *with = prompts_of(chat, "On {label}: \"", &a);
+        dpi_prompts *without = prompts_of(chat, NULL, &b);
+        assert_ok(dpi_tokenize(vocabulary, "On rain: \"", 10, 0, answer, 40, &n, ERR));
+        assert_true(a.n_answer == (int32_t)n && b.n_answer == 0);
+        assert_true(a.n_public == b.n_public + a.n_answer && a.n_frame == b.n_frame + a.n_answer);
+        assert_memory_equal(dpi_prompts_public(with), dpi_prompts_public(without),
+                            (size_t)b.n_public * sizeof *answer);
+        assert_memory_equal(dpi_prompts_public(with) + b.n_public, answer, n * sizeof *answer);
+        check_record(with, without, "A record.", answer, n);
+        check_record(with, without, record, answer, n);
+        dpi_prompts_free(with), dpi_prompts_free(without);
+    }
+}
+
 /* ---- Texts of a model ------------------------------------------------------------------------ */
 
 enum { N_TEXTS = 12, N_TOKENS = 60 };

@@ -192,6 +192,8 @@ TEST(test_reports_verify) {
             assert_ok(dpi_report_of(&c, NULL, NULL, &report, ERR));
             assert_ok(dpi_report_wording(report, c.wording[0] ? &wording : &unworded, ERR));
             assert_ok(dpi_report_text(report, 1, format, &shown, &n_bytes, ERR));
+            const char *stop = format == DPI_REPORT_HTML ? "\\n\\n" : "\\\\n\\\\n";
+            assert_true((strstr(shown, stop) != NULL) == (c.wording[0] != 0));
             assert_true((strstr(shown, "NOT PRIVATE") != NULL) == !dpi_claim_is_private(&c));
         }
     }

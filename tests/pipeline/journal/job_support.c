@@ -117,6 +117,7 @@ static void note(told *t, const dpi_release_event *e) {
     memcpy(t->bytes[e->index] + *n_bytes, e->text, e->n_bytes);
     *n_bytes += e->n_bytes;
     if (e->type == DPI_EVENT_END) {
+        assert_int_equal(t->end[e->index], DPI_END_NONE); /* once */
         t->end[e->index] = e->end;
     } else {
         assert_in_range(t->n[e->index], 0, JOB_TOKENS - 1);
