@@ -122,7 +122,8 @@ const option_spec option_rows[N_OPTIONS] = {
                 "draw); without it what the batches need"},
     [OPT_LABEL_NAMES] = {.name = "label-names", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_PREVIEW, .arg = "FILE",
-        .help = "labels, one a line; needed where they are private. --num texts, as many of each",
+        .help = "labels, one a line; needed where they are private. --num texts, as many of each. "
+                "After a TAB what {label} stands for in prompts",
         .other = CMD_FINETUNE,
         .other_help = "labels, one a line, which are public: a unit with another one adds "
                       "nothing"},
@@ -199,6 +200,14 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_SYSTEM_FILE] = {.name = "system-file", .group = GROUP_PROMPT, .type = OPT_STRING,
         .commands = PROMPTS,
         .arg = "FILE", .help = "the same from a file"},
+    [OPT_EXAMPLE] = {.name = "example", .group = GROUP_PROMPT, .type = OPT_STRING,
+        .commands = GENERATES | CMD_PREVIEW, .arg = "FILE", .is_list = true,
+        .help = "PUBLIC example of the wished form: a .txt is one, a .jsonl or .csv has one in "
+                "each record; may be given several times (docs/prompts.md)"},
+    [OPT_EXAMPLE_IN] = {.name = "example-in", .group = GROUP_PROMPT, .type = OPT_ENUM,
+        .commands = GENERATES | CMD_PREVIEW, .arg = "WHAT", .choices = "public|both", .def = "public",
+        .help = "prompts that examples stand in; in the private one a record stands in their "
+                "place, both: behind them"},
     [OPT_TEMPLATE] = {.name = "template", .group = GROUP_PROMPT, .type = OPT_ENUM,
         .commands = WRITES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE | CMD_PREVIEW,
         .arg = "NAME", .choices = DPI_CHAT_NAMES, .def = "auto",
@@ -337,6 +346,9 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "also write a report of the privacy statement: as Markdown if the name ends in "
                 ".md, as a page of HTML in .html or .htm, else as JSON. May be given more than "
                 "once"},
+    [OPT_REPORT_PROMPTS] = {.name = "report-prompts", .group = GROUP_OUTPUT, .type = OPT_FLAG,
+        .commands = GENERATES,
+        .help = "the report has the prompts in full, and not their hash alone"},
     [OPT_META] = {.name = "meta", .group = GROUP_OUTPUT, .type = OPT_STRING,
         .commands = GENERATES, .arg = "FILE",
         .help = "fields for the report, such as organisation and purpose: a JSON object of texts"},
