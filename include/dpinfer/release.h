@@ -163,7 +163,10 @@ typedef struct dpi_release_plan {
     int64_t weight_bytes;    /* of the model, as stored */
     int64_t model_bytes;     /* of this process with the whole model in memory */
     int64_t session_bytes;   /* caches, work space, and prompts that are kept */
-    int64_t memory_bytes;    /* the peak of all */
+    int64_t memory_bytes;    /* the peak of all, with prompts of n_prompt_most: no records need
+                                more */
+    int64_t memory_usual_bytes; /* the peak with prompts of n_prompt_usual, and n_unit_usual
+                                   records in a unit: caches grow with the records, in blocks */
     double read_bytes_per_second; /* from memory, all threads; 0: not known */
     double seconds_at_least; /* each step reads each weight once; 0: not known */
     double prompt_tokens_per_second; /* measured, with n_prompt_usual */

@@ -40,8 +40,7 @@ typedef struct measure {
     bool partial;             /* references' logits are computed for the candidates alone */
 } measure;
 
-/* Rows of a step of one text where each unit has n_unit records. */
-static int32_t count_rows(const dpi_plan *plan, int32_t n_unit) {
+int32_t dpi_plan_rows(const dpi_plan *plan, int32_t n_unit) {
     const int32_t most = dpi_sampler_per_unit(&plan->claim.method);
     return (plan->options.session.n_seq - 1) / most * n_unit + 1;
 }
@@ -79,7 +78,7 @@ static dpi_status make_measure(measure *m, int32_t n_prompt, dpi_error *err) {
     const dpi_plan *plan = m->plan;
     dpi_session_options o = plan->options.session;
     o.cancel = NULL;
-    m->n_seq = count_rows(plan, m->n_unit);
+    m->n_seq = dpi_plan_rows(plan, m->n_unit);
     m->n_all = o.n_seq = m->n_seq * plan->options.n_parallel;
     m->seqs = calloc((size_t)m->n_all, sizeof *m->seqs);
     m->tokens = calloc((size_t)m->n_all, sizeof *m->tokens);
@@ -339,12 +338,12 @@ static dpi_status add_seconds(const dpi_plan *plan, const rates *t, dpi_release_
                 .t = t,
                 .n_prompt = needs->n_prompt_most,
                 .n_seq = plan->options.session.n_seq};
-    const double usual = count_rows(plan, needs->n_unit_usual);
+    const double usual = dpi_plan_rows(plan, needs->n_unit_usual);
     run_texts(&p, places);
     /* Steps of more rows than were measured take longer in proportion, at most. */
     needs->seconds_most = p.reading + p.drawing * p.n_seq / usual;
     p.n_prompt = needs->n_prompt_usual;
-    p.n_seq = count_rows(plan, needs->n_unit_usual);
+    p.n_seq = dpi_plan_rows(plan, needs->n_unit_usual);
     run_texts(&p, places);
     needs->seconds_reading = p.reading;
     needs->seconds = p.reading + p.drawing;
@@ -363,6 +362,6 @@ dpi_status dpi_plan_measure(const dpi_plan *plan, dpi_release_plan *needs, dpi_e
     needs->prompt_tokens_per_second =
         needs->n_prompt_usual / prompt_seconds(&t, 0, needs->n_prompt_usual);
     needs->step_seconds = t.all;
-    needs->rows_usual = count_rows(plan, needs->n_unit_usual) * plan->options.n_parallel;
+    needs->rows_usual = dpi_plan_rows(plan, needs->n_unit_usual) * plan->options.n_parallel;
     return add_seconds(plan, &t, needs, err);
 }

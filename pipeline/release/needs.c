@@ -46,24 +46,52 @@ static double measure_bandwidth(void) {
     return bytes / seconds;
 }
 
-/* Each text has caches of its own, in which its own prompts share their beginning. */
+/* Private prompts of one length, and how many of them a text has beside the public one. */
+typedef struct prompts_held {
+    int32_t n_tokens, n_rows; /* n_rows: with the public prompt */
+} prompts_held;
+
+static prompts_held most_held(const dpi_plan *plan) {
+    return (prompts_held){plan->claim.record_in_prompt ? plan->prompts_info.n_limit
+                                                       : plan->prompts_info.n_public,
+                          plan->options.session.n_seq};
+}
+
+/* Caches of n_parallel texts: each has its own, in which its prompts share their beginning. The
+ * public prompt may be the longest. */
+static dpi_status cache_memory(const dpi_plan *plan, int32_t n_parallel, prompts_held held,
+                               uint64_t *n_bytes, dpi_error *err) {
+    const dpi_prompts_info *info = &plan->prompts_info;
+    const int32_t n_drawn = plan->claim.method.n_tokens;
+    const int32_t n_public = n_drawn + info->n_public, n_private = n_drawn + held.n_tokens;
+    dpi_session_options o = plan->options.session;
+    uint64_t none, one, longer = 0, all;
+    o.n_seq = 1;
+    DPI_TRY(dpi_session_memory(plan->options.model, &o, n_private, 0, &one, err));
+    if (n_public > n_private)
+        DPI_TRY(dpi_session_memory(plan->options.model, &o, n_public, 0, &longer, err));
+    o.n_seq = held.n_rows;
+    DPI_TRY(dpi_session_memory(plan->options.model, &o, 0, 0, &none, err));
+    DPI_TRY(dpi_session_memory(plan->options.model, &o, n_private, info->n_prefix, &all, err));
+    *n_bytes = (uint64_t)n_parallel * (all - none + (longer > one ? longer - one : 0));
+    return DPI_STATUS_OK;
+}
+
+static dpi_status held_memory(const dpi_plan *plan, int32_t n_parallel, prompts_held held,
+                              uint64_t *n_bytes, dpi_error *err) {
+    dpi_session_options o = plan->options.session;
+    uint64_t fixed;
+    o.n_seq *= n_parallel;
+    DPI_TRY(dpi_session_memory(plan->options.model, &o, 0, 0, &fixed, err));
+    DPI_TRY(cache_memory(plan, n_parallel, held, n_bytes, err));
+    /* A sampler has 40 bytes for each token. */
+    *n_bytes += fixed + (uint64_t)n_parallel * 40 * (uint64_t)plan->info.n_vocab;
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_plan_session_memory(const dpi_plan *plan, int32_t n_parallel, uint64_t *n_bytes,
                                    dpi_error *err) {
-    dpi_session_options o = plan->options.session;
-    int32_t n_tokens = plan->prompts_info.n_public;
-    uint64_t all, one, shared;
-    if (plan->claim.record_in_prompt && plan->prompts_info.n_limit > n_tokens)
-        n_tokens = plan->prompts_info.n_limit;
-    n_tokens += plan->claim.method.n_tokens;
-    DPI_TRY(dpi_session_memory(plan->options.model, &o, n_tokens, 0, &one, err));
-    DPI_TRY(dpi_session_memory(plan->options.model, &o, n_tokens, plan->prompts_info.n_prefix,
-                               &shared, err));
-    o.n_seq *= n_parallel;
-    DPI_TRY(dpi_session_memory(plan->options.model, &o, n_tokens, 0, &all, err));
-    /* A sampler has 40 bytes for each token. */
-    *n_bytes = all - (uint64_t)n_parallel * (one - shared) +
-               (uint64_t)n_parallel * 40 * (uint64_t)plan->info.n_vocab;
-    return DPI_STATUS_OK;
+    return held_memory(plan, n_parallel, most_held(plan), n_bytes, err);
 }
 
 /* By content the prompts of all records are kept from the begin on: so many as the batches have
@@ -78,35 +106,39 @@ static uint64_t kept_memory(const dpi_plan *plan, int32_t n_prompt_most) {
 }
 
 /* The peak: this process, which has opened the model, and what computing adds. */
-static dpi_status plan_memory(const dpi_plan *plan, dpi_release_plan *needs, dpi_error *err) {
-    const dpi_sampler_options *m = &plan->claim.method;
-    const dpi_session_options *session = &plan->options.session;
-    uint64_t session_bytes;
-    needs->n_prompt_most = plan->prompts_info.n_public;
-    if (plan->claim.record_in_prompt && plan->prompts_info.n_limit > needs->n_prompt_most)
-        needs->n_prompt_most = plan->prompts_info.n_limit;
-    DPI_TRY(dpi_plan_session_memory(plan, plan->options.n_parallel, &session_bytes, err));
-    const int64_t n_tokens = (int64_t)needs->n_prompt_most * session->n_seq + m->n_tokens;
-    uint64_t model, opening;
+static dpi_status peak_memory(const dpi_plan *plan, prompts_held held, dpi_release_plan *needs,
+                              int64_t *peak, dpi_error *err) {
+    uint64_t session_bytes, model, opening;
+    DPI_TRY(held_memory(plan, plan->options.n_parallel, held, &session_bytes, err));
+    const int64_t n_tokens =
+        (int64_t)held.n_tokens * held.n_rows + plan->claim.method.n_tokens;
     dpi_process_memory(&model, &opening);
     model = model ? model + dpi_model_unread_bytes(plan->options.model, n_tokens)
                   : (uint64_t)plan->info.weight_bytes;
-    needs->weight_bytes = plan->info.weight_bytes;
+    session_bytes += kept_memory(plan, held.n_tokens);
     needs->model_bytes = (int64_t)model;
-    session_bytes += kept_memory(plan, needs->n_prompt_most);
     needs->session_bytes = (int64_t)session_bytes;
-    needs->memory_bytes =
-        (int64_t)(model + session_bytes > opening ? model + session_bytes : opening);
+    *peak = (int64_t)(model + session_bytes > opening ? model + session_bytes : opening);
     return DPI_STATUS_OK;
+}
+
+/* With usual prompts, and the most: what is left in needs besides is that of the most. */
+static dpi_status plan_memory(const dpi_plan *plan, dpi_release_plan *needs, dpi_error *err) {
+    const prompts_held most = most_held(plan);
+    const dpi_prompts_info *info = &plan->prompts_info;
+    const int32_t usual = info->n_frame + needs->n_record_usual;
+    needs->n_prompt_most = most.n_tokens > info->n_public ? most.n_tokens : info->n_public;
+    needs->n_prompt_usual = usual < most.n_tokens ? usual : most.n_tokens;
+    const prompts_held held = {needs->n_prompt_usual, dpi_plan_rows(plan, needs->n_unit_usual)};
+    needs->weight_bytes = plan->info.weight_bytes;
+    DPI_TRY(peak_memory(plan, held, needs, &needs->memory_usual_bytes, err));
+    return peak_memory(plan, most, needs, &needs->memory_bytes, err);
 }
 
 /* Every step reads every weight once, for all rows. */
 static dpi_status plan_time(const dpi_plan *plan, dpi_release_plan *needs, dpi_error *err) {
     const double steps = (double)plan->claim.n_texts * (double)plan->claim.method.n_tokens /
                          (double)plan->options.n_parallel;
-    const dpi_prompts_info *info = &plan->prompts_info;
-    const int32_t usual = info->n_frame + needs->n_record_usual;
-    needs->n_prompt_usual = usual < needs->n_prompt_most ? usual : needs->n_prompt_most;
     needs->read_bytes_per_second = measure_bandwidth();
     if (needs->read_bytes_per_second > 0)
         needs->seconds_at_least =

@@ -363,6 +363,7 @@ TEST(test_order) {
     assert_ok(dpi_release_plan_get(release, &plan, ERR));
     assert_int_equal(plan.rows_per_step, 9 * plan.n_parallel);
     assert_true(plan.memory_bytes >= plan.session_bytes && plan.session_bytes > 0);
+    assert_true(plan.memory_usual_bytes > 0 && plan.memory_usual_bytes <= plan.memory_bytes);
     dpi_release_free(release);
     o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE;
     assert_error(dpi_release_open(&o, &release, ERR), ARG, "must be given");

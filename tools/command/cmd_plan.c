@@ -52,6 +52,20 @@ static void add_time(facts *f, const dpi_run *claim, const dpi_release_plan *pla
                    plan->n_record_usual, time_text(plan->seconds_most, most, sizeof most));
 }
 
+static void add_memory(facts *f, const dpi_run *claim, const dpi_release_plan *plan) {
+    const double mib = 1024 * 1024;
+    facts_int(f, "weight_bytes", NULL, plan->weight_bytes);
+    facts_int(f, "model_bytes", NULL, plan->model_bytes);
+    facts_int(f, "session_bytes", NULL, plan->session_bytes);
+    facts_int(f, "memory_bytes", NULL, plan->memory_bytes);
+    facts_int(f, "memory_usual_bytes", NULL, plan->memory_usual_bytes);
+    facts_line(f, "memory", "%.1f MiB, %.1f of it for program and model",
+               (double)plan->memory_usual_bytes / mib, (double)plan->model_bytes / mib);
+    if (claim->record_in_prompt)
+        facts_line(f, "", "with records of %d tokens (--ref-tokens); the longest that fit: %.1f "
+                   "MiB", plan->n_record_usual, (double)plan->memory_bytes / mib);
+}
+
 static void add_pace(facts *f, const dpi_run *claim) {
     const int64_t n_tokens = claim->method.n_tokens;
     if (claim->method.pace_theta > 0)
@@ -82,14 +96,7 @@ static int add_needs(facts *f, const args *a, const release_input *in) {
     facts_int(f, "shared_prompt_tokens", "shared beginning", plan.n_prompt_shared);
     facts_int(f, "parallel", "texts at a time", plan.n_parallel);
     facts_int(f, "rows_per_step", "rows per step", plan.rows_per_step);
-    facts_int(f, "weight_bytes", NULL, plan.weight_bytes);
-    facts_int(f, "model_bytes", NULL, plan.model_bytes);
-    facts_int(f, "session_bytes", NULL, plan.session_bytes);
-    facts_int(f, "memory_bytes", NULL, plan.memory_bytes);
-    const double mib = 1024 * 1024;
-    facts_line(f, "memory", "%.1f MiB: program and model %.1f, caches and work space %.1f",
-               (double)plan.memory_bytes / mib, (double)plan.model_bytes / mib,
-               (double)plan.session_bytes / mib);
+    add_memory(f, dpi_release_run(in->release), &plan);
     add_pace(f, dpi_release_run(in->release));
     add_time(f, dpi_release_run(in->release), &plan);
     return CLI_OK;

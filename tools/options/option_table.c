@@ -166,7 +166,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "cut each record to at most N tokens; without it to what the context leaves"},
     [OPT_REF_TOKENS] = {.name = "ref-tokens", .group = GROUP_DATA, .type = OPT_INT,
         .commands = GENERATES, .arg = "N", .min = 1, .max = 1 << 20,
-        .help = "plan: tokens of a usual record, for the time; without it 300, or "
+        .help = "plan: tokens of a usual record, for time and memory; without it 300, or "
                 "--max-ref-tokens"},
     [OPT_UNIT_RECORDS] = {.name = "unit-records", .group = GROUP_DATA, .type = OPT_INT,
         .commands = GENERATES, .arg = "N", .min = 1, .max = 64,
