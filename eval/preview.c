@@ -52,8 +52,11 @@ static dpi_status make_prompts(work *w, int32_t n_room, dpi_error *err) {
         return eval_no_memory(err, "the prompts");
     for (int32_t i = 0; i < w->n_labels; i++) {
         dpi_prompt_options o = w->o->prompts;
-        if (w->o->n_labels > 0)
-            o.label = (dpi_bytes){w->o->labels[i], strlen(w->o->labels[i])};
+        const char *label = w->o->n_labels > 0 ? w->o->labels[i] : NULL;
+        if (label && w->o->meanings && w->o->meanings[i])
+            label = w->o->meanings[i];
+        if (label)
+            o.label = (dpi_bytes){label, strlen(label)};
         EVAL_TRY(dpi_prompts_create(w->o->model, &o, n_room, &w->of_label[i], err));
     }
     for (int32_t i = 0; i < w->n_records; i++) {

@@ -16,6 +16,8 @@ typedef struct eval_preview_options {
     const dpi_model *model;
     dpi_prompt_options prompts;
     const char *const *labels;  /* [n_labels] in turn for public texts; NULL: none */
+    const char *const *meanings; /* [n_labels] what {label} stands for; NULL, or NULL of one: the
+                                    label */
     int32_t n_labels;
     const dpi_wording *wording; /* NULL: the default */
     const dpi_grammar *grammar; /* NULL: none */

@@ -69,6 +69,7 @@ static int read_options(trying *t) {
     if (code == CLI_OK)
         code = label_options_read(a, &t->texts.labels, &t->read);
     o->labels = t->read.label_names, o->n_labels = t->read.n_labels;
+    o->meanings = t->read.label_meanings;
     if (code == CLI_OK)
         code = grammar_options_read(a, &t->texts.grammar);
     o->grammar = t->texts.grammar;

@@ -205,47 +205,15 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "PUBLIC example of the wished form: a .txt is one, a .jsonl or .csv has one in "
                 "each record; may be given several times (docs/prompts.md)"},
     [OPT_EXAMPLE_IN] = {.name = "example-in", .group = GROUP_PROMPT, .type = OPT_ENUM,
-        .commands = GENERATES | CMD_PREVIEW, .arg = "WHAT", .choices = "public|both", .def = "public",
+        .commands = GENERATES | CMD_PREVIEW, .arg = "WHAT", .choices = "public|both",
+        .def = "public",
         .help = "prompts that examples stand in; in the private one a record stands in their "
                 "place, both: behind them"},
     [OPT_TEMPLATE] = {.name = "template", .group = GROUP_PROMPT, .type = OPT_ENUM,
         .commands = WRITES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE | CMD_PREVIEW,
         .arg = "NAME", .choices = DPI_CHAT_NAMES, .def = "auto",
         .help = "chat format"},
-    [OPT_ANSWER] = {.name = "answer", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = WORDS, .arg = "TEXT",
-        .help = "how every answer begins: the text goes on from there; it is public, and no part "
-                "of the text"},
-    [OPT_ANSWER_FILE] = {.name = "answer-file", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = WORDS, .arg = "FILE", .help = "the same from a file"},
-    [OPT_KEEP_ANSWER] = {.name = "keep-answer", .group = GROUP_OUTPUT, .type = OPT_FLAG,
-        .commands = WORDS, .help = "each text begins with the --answer"},
-    [OPT_STOP] = {.name = "stop", .group = GROUP_OUTPUT, .type = OPT_STRING, .is_list = true,
-        .commands = WORDS, .arg = "TEXT",
-        .help = "a text ends before this, such as $'\\n'; may be given up to 16 times. Costs "
-                "nothing, and what is left of -n is not drawn"},
-    [OPT_MIN_WORDS] = {.name = "min-words", .group = GROUP_OUTPUT, .type = OPT_INT,
-        .commands = WORDS, .arg = "N", .min = 0, .max = DPI_WORDS_MAX, .def = "0",
-        .help = "no text ends before, but for -n or a grammar"},
-    [OPT_MAX_WORDS] = {.name = "max-words", .group = GROUP_OUTPUT, .type = OPT_INT,
-        .commands = WORDS, .arg = "N", .min = 1, .max = DPI_WORDS_MAX,
-        .help = "a text ends behind so many words"},
-    [OPT_KEEP_SPACE] = {.name = "keep-space", .group = GROUP_OUTPUT, .type = OPT_FLAG,
-        .commands = WORDS, .help = "white space at both ends of a text stays"},
-    [OPT_BAN] = {.name = "ban", .group = GROUP_OUTPUT, .type = OPT_STRING, .is_list = true,
-        .commands = WORDS, .arg = "TEXT",
-        .help = "no text has this; up to 256 times. 'refusals': none begins as chat models do that "
-                "decline a task or announce it (plan lists how). Costs nothing"},
-    [OPT_NO_REPEAT] = {.name = "no-repeat", .group = GROUP_OUTPUT, .type = OPT_INT,
-        .commands = WORDS, .arg = "N", .min = 2, .max = 16,
-        .help = "no N words follow each other twice in a text. Costs nothing"},
-    [OPT_REPEAT_PENALTY] = {.name = "repeat-penalty", .group = GROUP_OUTPUT, .type = OPT_DOUBLE,
-        .commands = WORDS, .arg = "X", .min = 1, .max = 2, .def = "1",
-        .help = "a token that a text has loses 16 ln X of its logit. Costs nothing"},
-    [OPT_LOGIT_BIAS] = {.name = "logit-bias", .group = GROUP_OUTPUT, .type = OPT_STRING,
-        .is_list = true, .commands = WORDS, .arg = "TOKEN=X",
-        .help = "a token, by its text or its number, gains X (-100..100) of logit in every step; "
-                "may be given several times. Costs nothing"},
+#include "tools/options/option_rows_wording.def"
     [OPT_GRAMMAR] = {.name = "grammar", .group = GROUP_OUTPUT, .type = OPT_STRING,
         .commands = CMD_EVAL | WRITES | CMD_GENERATE | CMD_PREVIEW, .arg = "FILE",
         .help = "GBNF: which texts there are (docs/grammar.md). Public; costs nothing"},
@@ -571,16 +539,6 @@ const option_spec option_rows[N_OPTIONS] = {
 #include "tools/options/option_rows_augpe.def"
 #include "tools/options/option_rows_eval.def"
 #include "tools/options/option_rows_training.def"
-    [OPT_EXAMPLE_RECORDS] = {.name = "example-records", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_PREVIEW, .arg = "PATH",
-        .help = "PUBLIC records in the place of private ones: made up, or published. Without it "
-                "made-up support tickets"},
-    [OPT_TRIED_NUM] = {.name = "num", .group = GROUP_OUTPUT, .type = OPT_INT,
-        .commands = CMD_PREVIEW, .arg = "N", .min = 1, .max = 64, .def = "8",
-        .help = "texts of the public prompt, and of examples one each, at most so many"},
-    [OPT_TRIED_TOP_K] = {.name = "top-k", .group = GROUP_OUTPUT, .type = OPT_INT,
-        .commands = CMD_PREVIEW, .arg = "K", .min = 0, .max = 1 << 18, .def = "100",
-        .help = "likeliest tokens that are drawn from; 0: all"},
     [OPT_CHECK] = {.name = "check", .type = OPT_FLAG, .commands = CMD_INSPECT,
         .help = "read every weight and refuse non-finite ones"},
     [OPT_NUL] = {.name = "nul", .type = OPT_FLAG, .commands = CMD_TOKENIZE,
