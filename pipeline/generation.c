@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
+#include "engine/session.h"
 #include "pipeline/generation_options.h"
 #include "pipeline/released_text.h"
 
@@ -50,6 +51,7 @@ struct dpi_generation {
     bool current;         /* the logits are those after the last token */
     bool drawn;           /* `token` is drawn, and not yet told */
     bool partial;    /* the next step computes all logits of the public sequence only. Public */
+    int32_t n_shifted; /* rows of seqs whose logits have got what the wording gives */
     bool incomplete; /* the step has left logits out, of the rows from first_row on */
     int32_t first_row;
     int32_t token;
@@ -286,13 +288,22 @@ static dpi_status next_token(dpi_generation *g, const float *public_logits, dpi_
                      : dpi_sampler_step(o->sampler, public_logits, g->logits, &g->token, err);
 }
 
+/* What the wording gives tokens: once to each of the first n rows. */
+static void shift_logits(dpi_generation *g, int32_t n) {
+    for (; g->n_shifted < n; g->n_shifted++)
+        dpi_worded_shift(g->released.ruled,
+                         dpi_session_logits_row(g->options.session, g->seqs[g->n_shifted]));
+}
+
 static dpi_status draw(dpi_generation *g, dpi_error *err) {
     const dpi_generation_options *o = &g->options;
     const float *public_logits = dpi_session_logits(o->session, o->first_seq);
     if (!g->begun)
         DPI_TRY(begin_sampler(g, err));
     g->begun = true;
+    shift_logits(g, 1); /* before the candidates: V_k+ is that of these logits */
     DPI_TRY(complete_logits(g, public_logits, err));
+    shift_logits(g, g->n_active);
     DPI_TRY(check_sampler(g, err));
     for (int32_t i = 1; i < g->n_active; i++)
         g->logits[g->seqs[i] - o->first_seq - 1] = dpi_session_logits(o->session, g->seqs[i]);
@@ -305,7 +316,8 @@ static dpi_status draw(dpi_generation *g, dpi_error *err) {
 
 /* Releases the token that was drawn. */
 static dpi_status tell(dpi_generation *g, dpi_generation_event *event, dpi_error *err) {
-    if (g->masked) /* the first that can fail, and then nothing is changed */
+    /* The first that can fail, and then nothing is changed. */
+    if (g->masked && !dpi_worded_is_cut(g->released.ruled))
         DPI_TRY(dpi_mask_text_push(g->masked, g->token, err));
     DPI_TRY(dpi_released_push(&g->released, g->token, &event->text, &event->n_bytes, err));
     g->drawn = false;
@@ -438,6 +450,7 @@ static void step(advance *a) {
         note(a, i, status);
         if (status == DPI_STATUS_OK) {
             g->current = true;
+            g->n_shifted = 0;
             g->incomplete = g->partial && g->n_active > 1;
         }
     }

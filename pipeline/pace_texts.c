@@ -15,6 +15,7 @@
 #include "dp/methods/sampler.h"
 #include "dpinfer/registry.h"
 #include "dpinfer/text.h"
+#include "engine/session.h"
 #include "pipeline/released_text.h"
 
 enum { TEXTS_MOST = 64, TEXTS = 8 };
@@ -134,8 +135,10 @@ static void count_octaves(const dpi_distribution *d, octaves *all) {
 
 /* The next token of a text, and how sure the public model was. */
 static dpi_status draw(walk *w, int32_t text, int32_t *token, dpi_error *err) {
-    const float *logits = dpi_session_logits(w->search->session, text);
+    float *logits = dpi_session_logits_row(w->search->session, text);
+    const dpi_worded *worded = w->released[text].ruled;
     dpi_distribution d;
+    dpi_worded_shift(worded, logits);
     DPI_TRY(dpi_sampler_begin(w->sampler, err));
     DPI_TRY(dpi_worded_allow(w->masked[text], w->released[text].ruled, w->sampler, err));
     DPI_TRY(dpi_sampler_distribution(w->sampler, logits, NULL, &d, err));
@@ -144,7 +147,9 @@ static dpi_status draw(walk *w, int32_t text, int32_t *token, dpi_error *err) {
     count_octaves(&d, &w->all[step]);
     DPI_TRY(dpi_sampler_step(w->sampler, logits, NULL, token, err));
     DPI_TRY(dpi_released_push(&w->released[text], *token, NULL, NULL, err));
-    return w->masked[text] ? dpi_mask_text_push(w->masked[text], *token, err) : DPI_STATUS_OK;
+    return w->masked[text] && !dpi_worded_is_cut(worded)
+               ? dpi_mask_text_push(w->masked[text], *token, err)
+               : DPI_STATUS_OK;
 }
 
 static dpi_status draw_all(walk *w, dpi_error *err) {

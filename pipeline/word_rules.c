@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "engine/model.h"
+#include "pipeline/model_tokens.h"
+#include "pipeline/shaping.h"
 #include "tokenizer/unicode.h"
 
 struct dpi_word_rules {
@@ -14,6 +16,7 @@ struct dpi_word_rules {
     dpi_wording *wording;
     int32_t n_vocab;
     uint64_t *others; /* [(n_vocab + 63) / 64] a bit for each token that ends no text */
+    dpi_shaping *shaping; /* NULL: nothing is banned, no token gains or loses logits */
 };
 
 struct dpi_worded {
@@ -29,6 +32,8 @@ struct dpi_worded {
     bool in_word;      /* the last character is of a word */
     bool is_over;
     uint64_t *allowed; /* as `others` */
+    dpi_shaped *shaped; /* NULL as rules->shaping */
+    bool is_cut;        /* no token was left, so that an end comes */
 };
 
 /* ---- Rules ----------------------------------------------------------------------------------- */
@@ -45,6 +50,18 @@ static dpi_status find_ends(dpi_word_rules *r, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+static dpi_status make_shaping(dpi_word_rules *r, dpi_error *err) {
+    dpi_model_tokens tokens;
+    if (!dpi_shaping_is_wanted(r->wording))
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_model_tokens_read(r->model, &tokens, err));
+    const dpi_status status =
+        dpi_shaping_make(r->wording, tokens.at, tokens.n, dpi_vocab_marks_spaces(r->model->vocab),
+                         &r->shaping, err);
+    dpi_model_tokens_free(&tokens);
+    return status;
+}
+
 dpi_status dpi_word_rules_create(const dpi_wording *wording, const dpi_model *model,
                                  dpi_word_rules **rules, dpi_error *err) {
     if (!model || !rules)
@@ -58,6 +75,8 @@ dpi_status dpi_word_rules_create(const dpi_wording *wording, const dpi_model *mo
     if (status == DPI_STATUS_OK)
         status = find_ends(r, err);
     if (status == DPI_STATUS_OK)
+        status = make_shaping(r, err);
+    if (status == DPI_STATUS_OK)
         *rules = r;
     else
         dpi_word_rules_free(r);
@@ -67,6 +86,7 @@ dpi_status dpi_word_rules_create(const dpi_wording *wording, const dpi_model *mo
 void dpi_word_rules_free(dpi_word_rules *r) {
     if (!r)
         return;
+    dpi_shaping_free(r->shaping);
     dpi_wording_free(r->wording);
     free(r->others);
     free(r);
@@ -158,9 +178,8 @@ static const uint64_t *leave(dpi_worded *t, const uint64_t *bits) {
 /* Room for what a token may give comes first, so that a push cannot fail. */
 static dpi_status reserve(dpi_worded *t, dpi_error *err) {
     const size_t most = 3 * ((size_t)DPI_TOKEN_MAX_BYTES + 2); /* all of it as U+FFFD */
-    return dpi_grow(&t->data, &t->capacity, t->n + most, 1)
-               ? DPI_STATUS_OK
-               : dpi_no_memory(err, "a text");
+    return dpi_grow(&t->data, &t->capacity, t->n + most, 1) ? dpi_shaped_reserve(t->shaped, err)
+                                                            : dpi_no_memory(err, "a text");
 }
 
 dpi_status dpi_worded_allow(dpi_mask_text *masked, dpi_worded *text, dpi_sampler *sampler,
@@ -173,7 +192,9 @@ dpi_status dpi_worded_allow(dpi_mask_text *masked, dpi_worded *text, dpi_sampler
         DPI_TRY(reserve(text, err));
     if (masked)
         DPI_TRY(dpi_mask_text_allowed(masked, &bits, &n, err));
-    return dpi_sampler_allow(sampler, text ? leave(text, bits) : bits, err);
+    if (text)
+        bits = dpi_shaped_allow(text->shaped, leave(text, bits), &text->is_cut);
+    return dpi_sampler_allow(sampler, bits, err);
 }
 
 dpi_status dpi_worded_push(dpi_worded *t, int32_t token, dpi_error *err) {
@@ -182,9 +203,16 @@ dpi_status dpi_worded_push(dpi_worded *t, int32_t token, dpi_error *err) {
     DPI_TRY(reserve(t, err));
     DPI_TRY(dpi_decoder_push(t->decoder, token, &piece, &n_bytes, err));
     add_piece(t, piece, n_bytes);
+    dpi_shaped_push(t->shaped, token);
     return DPI_STATUS_OK;
 }
 
+void dpi_worded_shift(const dpi_worded *t, float *logits) {
+    if (t)
+        dpi_shaped_shift(t->shaped, logits);
+}
+
+bool dpi_worded_is_cut(const dpi_worded *t) { return t && t->is_cut; }
 bool dpi_worded_is_over(const dpi_worded *t) { return t->is_over; }
 
 /* ---- What is shown --------------------------------------------------------------------------- */
@@ -224,6 +252,7 @@ dpi_status dpi_worded_end(dpi_worded *t, const char **shown, size_t *n_bytes,
 static dpi_status begin(dpi_worded *t, const int32_t *answer, size_t n_answer,
                         dpi_error *err) {
     const bool kept = t->rules->wording->keep_answer;
+    DPI_TRY(dpi_shaped_create(t->rules->shaping, &t->shaped, err));
     DPI_TRY(reserve(t, err));
     DPI_TRY(dpi_decoder_create(t->rules->model, &t->decoder, err));
     for (size_t i = 0; i < n_answer; i++) {
@@ -233,6 +262,7 @@ static dpi_status begin(dpi_worded *t, const int32_t *answer, size_t n_answer,
         if (kept && n > 0)
             memcpy(t->data + t->n, piece, n);
         t->n = t->n_answer += kept ? n : 0;
+        dpi_shaped_begin(t->shaped, answer[i], kept);
         DPI_TRY(reserve(t, err));
     }
     return DPI_STATUS_OK;
@@ -258,6 +288,7 @@ void dpi_worded_free(dpi_worded *t) {
     if (!t)
         return;
     dpi_decoder_free(t->decoder);
+    dpi_shaped_free(t->shaped);
     free(t->data);
     free(t->allowed);
     free(t);

@@ -19,10 +19,17 @@ dpi_status dpi_worded_create(const dpi_word_rules *rules, const int32_t *answer,
 void dpi_worded_free(dpi_worded *text);
 
 /* Tells the sampler which tokens may come: those of a grammar, of these the ones that the rules
- * leave. Where the rules would leave none, those of the grammar. Either may be NULL. Errors: those
+ * leave. Where min_words would leave none, those of the grammar; where bans or no_repeat leave
+ * none, those that end a text. Either may be NULL. Errors: those
  * of dpi_mask_text_allowed and dpi_sampler_allow. */
 dpi_status dpi_worded_allow(dpi_mask_text *masked, dpi_worded *text, dpi_sampler *sampler,
                            dpi_error *err);
+
+/* The last dpi_worded_allow left no token but an end, which a grammar need not allow. NULL: not. */
+bool dpi_worded_is_cut(const dpi_worded *text);
+/* logits[n_vocab] += what the wording gives each token next: the same for all prompts of a text.
+ * NULL: nothing. */
+void dpi_worded_shift(const dpi_worded *text, float *logits);
 
 /* The token that came. Errors: ARG (no such token); MEMORY, but not after dpi_worded_allow. Nothing
  * is changed then. */

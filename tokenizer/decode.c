@@ -94,6 +94,7 @@ static void add_plain(dpi_decoder *d, const dpi_token *t) {
 }
 
 int32_t dpi_vocab_drops_space(const dpi_vocab *vocab) { return vocab->add_space_prefix; }
+int32_t dpi_vocab_marks_spaces(const dpi_vocab *vocab) { return vocab->kind->space_mark; }
 
 /* A user-defined token may be followed by a space that is lost. */
 size_t dpi_vocab_token_bytes(const dpi_vocab *vocab, int32_t token, uint8_t *bytes) {

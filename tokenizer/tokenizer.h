@@ -52,6 +52,8 @@ dpi_status dpi_vocab_encode_prompt(const dpi_vocab *vocab, int32_t chat, const c
 size_t dpi_vocab_token_bytes(const dpi_vocab *vocab, int32_t token, uint8_t *bytes);
 /* 1: a text loses its first character if that is a space, which encoding has added. */
 int32_t dpi_vocab_drops_space(const dpi_vocab *vocab);
+/* 1: U+2581 is shown as a space, in whatever tokens its bytes come. */
+int32_t dpi_vocab_marks_spaces(const dpi_vocab *vocab);
 /* The decoder object of dpinfer.h over a vocabulary (which must outlive it). */
 dpi_status dpi_vocab_decoder(const dpi_vocab *vocab, dpi_decoder **decoder, dpi_error *err);
 
