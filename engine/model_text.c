@@ -1,4 +1,6 @@
 /* model_text.c - the public text functions: a model's vocabulary does the work. */
+#include <string.h>
+
 #include "base/status.h"
 #include "engine/model.h"
 
@@ -16,6 +18,16 @@ dpi_status dpi_prompt_encode(const dpi_model *model, int32_t chat, const char *s
 
 int32_t dpi_token_is_eog(const dpi_model *model, int32_t token) {
     return dpi_vocab_is_eog(model->vocab, token);
+}
+
+int32_t dpi_token_find(const dpi_model *model, const char *text, size_t n_bytes) {
+    uint8_t bytes[DPI_TOKEN_MAX_BYTES];
+    int32_t token = 0;
+    const int32_t n = dpi_vocab_size(model->vocab);
+    while (token < n && (dpi_vocab_token_bytes(model->vocab, token, bytes) != n_bytes ||
+                         memcmp(bytes, text, n_bytes) != 0))
+        token++;
+    return token < n ? token : -1;
 }
 
 int32_t dpi_token_bos(const dpi_model *model) { return dpi_vocab_bos(model->vocab); }

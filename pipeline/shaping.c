@@ -8,12 +8,15 @@
 #include "base/status.h"
 #include "pipeline/shaping_parts.h"
 
-const char *const dpi_refusals[] = {
+static const char *const refusals[] = {
     "I'm sorry", "I\xe2\x80\x99m sorry", "I am sorry", "Sorry", "I apologize", "Apologies",
     "I cannot", "I can't", "I can\xe2\x80\x99t", "I'm unable", "I\xe2\x80\x99m unable",
     "I am unable", "I'm not able", "I\xe2\x80\x99m not able", "As an AI", "As a language model",
     "Sure", "Certainly", "Of course!", "Of course,", "Absolutely!", "Here is", "Here's",
-    "Here\xe2\x80\x99s", "Here are", "Below is", NULL};
+    "Here\xe2\x80\x99s", "Here are", "Below is"};
+enum { N_REFUSALS = sizeof refusals / sizeof *refusals };
+
+const char *dpi_refusal(int32_t i) { return i >= 0 && i < N_REFUSALS ? refusals[i] : NULL; }
 
 /* ---- Orders of tokens ------------------------------------------------------------------------ */
 
@@ -183,18 +186,15 @@ static dpi_status add_ban(dpi_shaping *s, const char *text, size_t n, bool at_st
 static dpi_status add_bans(dpi_shaping *s, const dpi_wording *w, bool marks_spaces,
                            dpi_error *err) {
     static const char mark[] = "\xe2\x96\x81";
-    int32_t n_refusals = 0;
-    while (dpi_refusals[n_refusals])
-        n_refusals++;
-    s->bans = dpi_calloc((size_t)(w->n_bans + 1 + n_refusals), sizeof *s->bans);
+    s->bans = dpi_calloc((size_t)(w->n_bans + 1 + N_REFUSALS), sizeof *s->bans);
     if (!s->bans)
         return dpi_no_memory(err, "the texts that are banned");
     if (marks_spaces)
         DPI_TRY(add_ban(s, mark, strlen(mark), false, err));
     for (int32_t i = 0; i < w->n_bans; i++)
         DPI_TRY(add_ban(s, w->bans[i].data, w->bans[i].n_bytes, false, err));
-    for (int32_t i = 0; w->ban_refusals && i < n_refusals; i++)
-        DPI_TRY(add_ban(s, dpi_refusals[i], strlen(dpi_refusals[i]), true, err));
+    for (int32_t i = 0; w->ban_refusals && i < N_REFUSALS; i++)
+        DPI_TRY(add_ban(s, refusals[i], strlen(refusals[i]), true, err));
     return DPI_STATUS_OK;
 }
 
@@ -207,8 +207,8 @@ static dpi_status make_masks(dpi_shaping *s, const dpi_wording *w, bool marks_sp
         ends |= s->ends[i];
     if (!ends)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "a ban or no_repeat: the model has no token that ends a text, which must be "
-                        "there where no other may come");
+                        "a ban or no_repeat: the model has no token that ends a text, and needs "
+                        "one for where no other may come");
     find_several(s);
     DPI_TRY(sort_tokens(s, false, &s->by_bytes, err));
     DPI_TRY(sort_tokens(s, true, &s->by_word, err));
@@ -221,7 +221,7 @@ static dpi_status keep_biases(dpi_shaping *s, const dpi_wording *w, dpi_error *e
     if (!s->biases)
         return dpi_no_memory(err, "the biases of tokens");
     for (int32_t i = 0; i < w->n_biases; i++) {
-        DPI_TRY(dpi_check_range("the token of a bias", w->biases[i].token, 0, s->n_tokens - 1, err));
+        DPI_TRY(dpi_check_range("biases.token", w->biases[i].token, 0, s->n_tokens - 1, err));
         s->biases[s->n_biases++] = w->biases[i];
     }
     return DPI_STATUS_OK;

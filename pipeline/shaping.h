@@ -24,13 +24,6 @@
 #include "dpinfer/wording.h"
 #include "grammar/mask.h"
 
-/* A token of the text loses DPI_REPEAT_SCALE ln(repeat_penalty) of its logit: near 1 what the usual
- * division by the penalty takes from a logit of 16, but the same whatever the logit is. */
-#define DPI_REPEAT_SCALE 16.0
-
-/* How chat models begin where they write about the task or decline it. Ends with NULL. */
-extern const char *const dpi_refusals[];
-
 /* ---- Over a vocabulary ----------------------------------------------------------------------- */
 
 /* Never changes; all threads may share it. */
@@ -39,9 +32,9 @@ typedef struct dpi_shaping dpi_shaping;
 /* Whether a wording sets anything of this. */
 bool dpi_shaping_is_wanted(const dpi_wording *wording);
 
-/* tokens [n] are not kept. The wording has been checked; *shaping is NULL where it is not
- * wanted. `marks_spaces`: U+2581 is shown as a space, so that the bytes which spell it may not come: a
- * space is ' ' alone. Some 200 ms with 262,144 tokens. Errors: ARG (a bias of no token),
+/* tokens [n] are not kept. The wording was checked; *shaping is NULL where it is not wanted.
+ * `marks_spaces`: U+2581 is shown as a space, so that bytes which spell it may not come: a space is
+ * ' ' alone. Some 200 ms with 262,144 tokens. Errors: ARG (a bias of no token),
  * UNSUPPORTED (no token ends a text), MEMORY. */
 dpi_status dpi_shaping_make(const dpi_wording *wording, const dpi_mask_token *tokens, int32_t n,
                             bool marks_spaces, dpi_shaping **shaping, dpi_error *err);
@@ -64,10 +57,10 @@ void dpi_shaped_begin(dpi_shaped *text, int32_t token, bool in_text);
 /* A released token. */
 void dpi_shaped_push(dpi_shaped *text, int32_t token);
 /* Of `bits`, the tokens that a grammar allows (NULL: all), those that may come: bit i % 64 of word
- * i / 64, the text's until its next call; NULL: all. *is_end: none is left, and these are the tokens
- * that end a text. */
+ * i / 64, the text's until its next call; NULL: all. *is_end: none is left, and these are the
+ * tokens that end a text. */
 const uint64_t *dpi_shaped_allow(dpi_shaped *text, const uint64_t *bits, bool *is_end);
-/* logits[n_vocab] += what the tokens gain: the same for the public prompt and for each reference. */
+/* logits[n_vocab] += what the tokens gain: the same for the public prompt and each reference. */
 void dpi_shaped_shift(const dpi_shaped *text, float *logits);
 
 #endif

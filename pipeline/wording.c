@@ -36,6 +36,18 @@ static dpi_status check_texts(const char *name, const dpi_bytes *texts, int32_t 
     return DPI_STATUS_OK;
 }
 
+/* U+FFFD is shown where bytes are no text. */
+static dpi_status check_bans(const dpi_wording *w, dpi_error *err) {
+    static const char none[] = "\xef\xbf\xbd";
+    DPI_TRY(check_texts("bans", w->bans, w->n_bans, DPI_BANS_MAX, err));
+    for (int32_t i = 0; i < w->n_bans; i++)
+        for (size_t at = 0; at + 3 <= w->bans[i].n_bytes; at++)
+            if (memcmp(w->bans[i].data + at, none, 3) == 0)
+                return dpi_fail(err, DPI_STATUS_ARG, "bans: found U+FFFD, allowed is what a token "
+                                "can write");
+    return DPI_STATUS_OK;
+}
+
 static dpi_status check_biases(const dpi_wording *w, dpi_error *err) {
     DPI_TRY(dpi_check_range("biases", w->n_biases, 0, DPI_BIASES_MAX, err));
     if (w->n_biases > 0 && !w->biases)
@@ -62,7 +74,7 @@ dpi_status dpi_wording_check(const dpi_wording *w, dpi_error *err) {
     DPI_TRY(dpi_check_range("max_words", w->max_words, 0, DPI_WORDS_MAX, err));
     if (w->max_words > 0)
         DPI_TRY(dpi_check_range("max_words", w->max_words, w->min_words, DPI_WORDS_MAX, err));
-    DPI_TRY(check_texts("bans", w->bans, w->n_bans, DPI_BANS_MAX, err));
+    DPI_TRY(check_bans(w, err));
     DPI_TRY(dpi_check_range("ban_refusals", w->ban_refusals, 0, 1, err));
     if (w->no_repeat != 0)
         DPI_TRY(dpi_check_range("no_repeat", w->no_repeat, 2, 16, err));

@@ -30,6 +30,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_tokenize(const dpi_model *model, const cha
 
 /* 1 if `token` ends a text (any of the model's end-of-generation ids), else 0. */
 DPI_API int32_t dpi_token_is_eog(const dpi_model *model, int32_t token);
+/* The first token that adds exactly `text` [n_bytes >= 1] to a text; -1: there is none. */
+DPI_API int32_t dpi_token_find(const dpi_model *model, const char *text, size_t n_bytes);
 /* BOS id, or -1 if the model has none. */
 DPI_API int32_t dpi_token_bos(const dpi_model *model);
 

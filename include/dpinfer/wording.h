@@ -21,7 +21,8 @@ enum {
     DPI_BIASES_MAX = 1024,
     DPI_WORDING_TEXT_MAX = 256, /* bytes of a stop and of a ban */
     DPI_ANSWER_MAX = 4096,      /* bytes of an answer */
-    DPI_WORDS_MAX = 1000000
+    DPI_WORDS_MAX = 1000000,
+    DPI_REPEAT_SCALE = 16
 };
 
 typedef struct dpi_token_bias {
@@ -53,14 +54,27 @@ typedef struct dpi_wording {
     int32_t max_words;    /* a text ends behind so many words, at the white space that follows them:
                              1..DPI_WORDS_MAX, at least min_words; 0 (default): no bound */
     int32_t n_bans;       /* 0 (default)..DPI_BANS_MAX */
-    const dpi_bytes *bans; /* [n_bans] each 1..DPI_WORDING_TEXT_MAX bytes: no text has one */
-    int32_t ban_refusals; /* 1: nor begins with a refusal or a preamble; default 0 */
-    int32_t no_repeat;    /* 2..16: no run of so many words comes twice in a text; 0 (default) */
-    double repeat_penalty; /* by which tokens of the text lose logits, 1..2; 1 (default): none */
-    const dpi_token_bias *biases; /* [n_biases] */
+    const dpi_bytes *bans; /* [n_bans] each 1..DPI_WORDING_TEXT_MAX bytes, without U+FFFD: no text
+                              has one, in whatever tokens it would come, nor does the answer with
+                              the text. Bytes are compared */
+    int32_t ban_refusals; /* 1: nor does a text, behind white space, begin with a dpi_refusal;
+                             default 0 */
+    int32_t no_repeat;    /* 2..16: no run of so many words comes twice in a text, where words stand
+                             between white space of ASCII, and the last one counts after each token
+                             as it stands; before a stop cuts it. 0 (default): runs may repeat */
+    double repeat_penalty; /* 1..2: a token that the text has loses DPI_REPEAT_SCALE ln of this of
+                              its logit, once: what a division by the penalty takes from a logit of
+                              some 16. 1 (default): nothing */
+    const dpi_token_bias *biases; /* [n_biases]; those of one token add up */
     int32_t n_biases;     /* 0 (default)..DPI_BIASES_MAX */
     int32_t reserved;
 } dpi_wording;
+
+/* Where bans and no_repeat leave no token, the text ends. With one of them a token without text
+ * comes as an end alone. */
+
+/* How chat models begin where they decline a task or announce it: i from 0 on; NULL: no more. */
+DPI_API const char *dpi_refusal(int32_t i);
 
 DPI_API void dpi_wording_init(dpi_wording *wording);
 /* Errors: ARG, "stops: found ..., allowed ...". */

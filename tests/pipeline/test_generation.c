@@ -168,8 +168,8 @@ static int32_t flaky_bits(void *user, void *buffer, size_t n_bytes) {
 }
 
 /* What a wording bans and gives to logits: the same in all rows, for every method, before the
- * candidates are found; once, though each draw fails and is tried again; and for a text that goes on
- * from tokens that it has released before. */
+ * candidates are found; once, though each draw fails and is tried again; and for a text that goes
+ * on from tokens that it has released before. */
 TEST(test_shaped) {
     for (int i = 0; i < N_TEXTS; i++) {
         const text *plain = &texts[i];

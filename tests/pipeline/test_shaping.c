@@ -71,8 +71,8 @@ static bool obeys(const texts *x, const char *text) {
             return false;
     }
     const char *begin = text + strspn(text, " \t\n\v\f\r");
-    for (int32_t i = 0; x->w->ban_refusals && dpi_refusals[i]; i++)
-        if (strncmp(begin, dpi_refusals[i], strlen(dpi_refusals[i])) == 0)
+    for (int32_t i = 0; x->w->ban_refusals && dpi_refusal(i); i++)
+        if (strncmp(begin, dpi_refusal(i), strlen(dpi_refusal(i))) == 0)
             return false;
     return !(x->marks_spaces && strstr(whole, "\xe2\x96\x81")) &&
            !(x->w->no_repeat > 0 && has_repeat(x->in_text ? whole : text, x->w->no_repeat));
@@ -194,14 +194,14 @@ TEST(test_no_repeat) {
 TEST(test_refusals) {
     uint64_t seed = 13;
     int n_refusals = 0;
-    while (dpi_refusals[n_refusals])
+    while (dpi_refusal(n_refusals))
         n_refusals++;
     for (int k = 0; k < 60; k++) {
         vocabulary v;
         make_random(&v, " \n", 2, &seed);
         for (int i = 20; i < TOKENS; i++) {
             char text[64];
-            const char *from = dpi_refusals[random_below(&seed, n_refusals)];
+            const char *from = dpi_refusal(random_below(&seed, n_refusals));
             const int at = random_below(&seed, 3) ? 0 : random_below(&seed, (int)strlen(from));
             snprintf(text, sizeof text, "%s%s", random_below(&seed, 2) ? "" : " ", from + at);
             add_token(&v, i, text, (size_t)(1 + random_below(&seed, SIZE - 2)));

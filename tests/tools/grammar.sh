@@ -93,6 +93,36 @@ refuse_each 2 run "${words[@]}" <<'END'
 --stop=                    | --stop: found a text of 0 bytes, allowed 1..256
 --max-words 0              | --max-words: found '0', allowed 1..1000000
 END
+# What shapes texts: they obey in private and in free tokens, and a job draws the same (kill.sh: one
+# that was stopped).
+shaped=("${words[@]}" --jsonl --seed 4 --ban e --ban $'\n' --ban ' a' --ban refusals --no-repeat 2
+    --repeat-penalty 1.1 --logit-bias ' =6')
+works run "${shaped[@]}" -o shaped.jsonl --report shaped.json; works verify shaped.json
+works run "${words[@]}" --jsonl --seed 4 -o plain.jsonl
+works run "${shaped[@]}" -o again.jsonl --job again; expect_same again.jsonl shaped.jsonl
+python_check "a text has what is banned, or repeats words, or is shaped in no way" <<'P'
+texts, plain = ([o["text"] for o in objects(f)] for f in ("shaped.jsonl", "plain.jsonl"))
+for text in texts:
+    words = re.split("[ \t\n\v\f\r]+", text.strip(" \t\n\v\f\r"))
+    pairs = list(zip(words, words[1:]))
+    assert not any(ban in text for ban in ("e", "\n", " a")) and len(set(pairs)) == len(pairs)
+assert "e" in "".join(plain)
+assert len(texts) == len(plain) and sum(t.count(" ") for t in texts) > len(texts)
+P
+works plan "${words[@]}" --ban refusals --no-repeat 4 --repeat-penalty 1.5 --logit-bias 40=-2.5
+for line in "no text begins with .*I'm sorry" '"As an AI"' 'repeats *4 words' 'loses 6.49' \
+    'token 40: -2.5'; do
+    expect_line out "$line"
+done
+refuse_each 2 run "${words[@]}" <<'END'
+--ban ''         | --ban: found a text of 0 bytes
+--no-repeat 1      | --no-repeat: found '1', allowed 2..16
+--repeat-penalty 3 | allowed 1..2
+--logit-bias xyz=1 | the text of a token of the model
+--logit-bias 300=1 | 0..299
+--logit-bias a     | allowed TOKEN=X
+--logit-bias a=b   | allowed is a number of -100..100
+END
 # A T that no text fits into is refused, by all who draw.
 too_short="--n-predict: found 2, allowed"
 for command in "run ${words[*]:0:6}" "plan ${words[*]:0:6}" "augpe ${words[*]:0:4} --num 1"; do

@@ -271,7 +271,9 @@ static int make_mask(generating *g) {
 
 static int make_rules(generating *g) {
     dpi_error err;
-    const int code = wording_options_read(g->a, &g->worded);
+    int code = wording_options_read(g->a, &g->worded);
+    if (code == CLI_OK)
+        code = wording_options_bind(g->a, g->model, &g->worded);
     if (code != CLI_OK)
         return code;
     const dpi_status status = dpi_word_rules_create(&g->worded.wording, g->model, &g->rules, &err);

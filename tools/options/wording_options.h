@@ -9,13 +9,16 @@
 /* What a wording refers to. */
 typedef struct wording_input {
     char *answer; /* private memory */
-    dpi_bytes stops[MAX_LISTED];
+    dpi_bytes stops[MAX_LISTED], bans[MAX_LISTED];
+    dpi_token_bias biases[MAX_LISTED];
     dpi_wording wording;
 } wording_input;
 
-/* in->wording: that of the options, checked. CLI_OK or CLI_USAGE with a message;
+/* in->wording: that of the options but --logit-bias, checked. CLI_OK or CLI_USAGE with a message;
  * wording_options_free in any case. */
 int wording_options_read(const args *a, wording_input *in);
+/* --logit-bias, whose tokens are those of a model. CLI_OK or CLI_USAGE with a message. */
+int wording_options_bind(const args *a, const dpi_model *model, wording_input *in);
 void wording_options_free(wording_input *in);
 
 #endif

@@ -196,6 +196,8 @@ int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input 
     if (code == CLI_OK)
         code = release_options_draw(a, &in->info, &o);
     if (code == CLI_OK)
+        code = wording_options_bind(a, in->model, &in->texts.wording);
+    if (code == CLI_OK)
         code = open_job(a, in, &o);
     if (code == CLI_OK && (a->command->bit & CMD_RUN))
         code = ranks_join(a, &o);
