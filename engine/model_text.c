@@ -14,6 +14,14 @@ dpi_status dpi_prompt_encode(const dpi_model *model, int32_t chat, const char *s
                                    capacity, n_tokens, err);
 }
 
+dpi_status dpi_turns_encode(const dpi_model *model, int32_t chat, const char *system,
+                            size_t n_system, const dpi_turn *turns, size_t n_turns,
+                            const char *user, size_t n_user, int32_t *tokens, size_t capacity,
+                            size_t *n_tokens, dpi_error *err) {
+    return dpi_vocab_encode_turns(model->vocab, chat, system, n_system, turns, n_turns, user,
+                                  n_user, tokens, capacity, n_tokens, err);
+}
+
 int32_t dpi_token_is_eog(const dpi_model *model, int32_t token) {
     return dpi_vocab_is_eog(model->vocab, token);
 }

@@ -23,7 +23,10 @@ typedef struct owned_text {
 
 struct dpi_prompts {
     const dpi_model *model;
-    owned_text private_text, public_text, system, answer;
+    owned_text private_text, public_text, system, answer, answer_end;
+    owned_text examples[DPI_EXAMPLES_MAX]; /* as earlier answers */
+    int32_t n_examples, example_in;
+    bool is_said;  /* the record is an earlier answer; else it is in private_text */
     size_t before; /* bytes of private_text before {reference} */
     int32_t *public_tokens, *answer_tokens; /* the latter [info.n_answer] */
     dpi_prompts_info info;
@@ -33,9 +36,8 @@ static const char placeholder[] = "{reference}", label_mark[] = "{label}";
 enum { PLACEHOLDER_BYTES = sizeof placeholder - 1, LABEL_BYTES = sizeof label_mark - 1 };
 
 /* The defaults. The private prompt is the public one after a record, so that both ask for the
- * same thing whatever public prompt is given. Base models continue: nothing before, or a
- * document, stands before the text that they write. */
-static const char base_lead[] = "{reference}\n\n";
+ * same thing whatever public prompt is given. */
+static const char base_lead[] = "{reference}\n\n"; /* of a query */
 static const char base_task[] = "";
 static const char chat_lead[] = DPI_CHAT_BEFORE "{reference}" DPI_CHAT_AFTER;
 static const char chat_task[] = DPI_CHAT_TASK;
@@ -147,6 +149,19 @@ static dpi_status check_description(const dpi_prompt_options *o, dpi_error *err)
     return DPI_STATUS_OK;
 }
 
+static dpi_status check_examples(const dpi_prompt_options *o, dpi_error *err) {
+    if (o->n_examples < 0 || o->n_examples > DPI_EXAMPLES_MAX)
+        return dpi_fail(err, DPI_STATUS_ARG, "examples: found %d, allowed 0..%d", o->n_examples,
+                        DPI_EXAMPLES_MAX);
+    for (int32_t i = 0; i < o->n_examples; i++)
+        if (is_blank(o->examples[i]))
+            return dpi_fail(err, DPI_STATUS_ARG, "examples: found no text in number %d", i + 1);
+    if (o->example_in != DPI_EXAMPLE_IN_PUBLIC && o->example_in != DPI_EXAMPLE_IN_BOTH)
+        return dpi_fail(err, DPI_STATUS_ARG, "example_in: found '%d', allowed a dpi_example_in",
+                        o->example_in);
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err) {
     if (o->struct_size != sizeof *o)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_prompt_options: struct_size is %zu, must be %zu",
@@ -158,6 +173,7 @@ dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err)
                         o->max_reference_tokens);
     DPI_TRY(check_query(o, err));
     DPI_TRY(check_description(o, err));
+    DPI_TRY(check_examples(o, err));
     int n = o->private_prompt.data ? dpi_count_references(o->private_prompt) : 1;
     if (n != 1)
         return dpi_fail(err, DPI_STATUS_ARG,
@@ -175,17 +191,27 @@ dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err)
 
 /* ---- Encoding ------------------------------------------------------------------------------- */
 
+/* Earlier turns, and then a text of the user. */
+typedef struct conversation {
+    dpi_turn turns[DPI_TURNS_MAX];
+    size_t n_turns;
+    dpi_bytes text;
+} conversation;
+
 /* The tokens of the answer stand behind all others: they are the same in each prompt. */
-static dpi_status encode(const dpi_prompts *p, dpi_bytes text, int32_t **tokens, size_t *n_tokens,
-                         dpi_error *err) {
-    const size_t capacity = 4 * (p->system.n_bytes + text.n_bytes) + DPI_PROMPT_FRAME;
+static dpi_status encode(const dpi_prompts *p, const conversation *c, int32_t **tokens,
+                         size_t *n_tokens, dpi_error *err) {
     const size_t n_answer = (size_t)p->info.n_answer;
+    size_t n_bytes = p->system.n_bytes + c->text.n_bytes;
+    for (size_t i = 0; i < c->n_turns; i++)
+        n_bytes += c->turns[i].n_user + c->turns[i].n_answer;
+    const size_t capacity = 4 * n_bytes + DPI_PROMPT_FRAME + c->n_turns * DPI_EARLIER_FRAME;
     int32_t *ids = dpi_private_malloc((capacity + n_answer) * sizeof *ids);
     if (!ids)
         return dpi_no_memory(err, "the prompts");
     dpi_status status =
-        dpi_prompt_encode(p->model, p->info.chat, p->system.data, p->system.n_bytes, text.data,
-                          text.n_bytes, ids, capacity, n_tokens, err);
+        dpi_turns_encode(p->model, p->info.chat, p->system.data, p->system.n_bytes, c->turns,
+                         c->n_turns, c->text.data, c->text.n_bytes, ids, capacity, n_tokens, err);
     if (status != DPI_STATUS_OK) {
         dpi_private_free(ids);
         return status;
@@ -211,15 +237,41 @@ static dpi_status encode_answer(dpi_prompts *p, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+/* The text as an earlier answer, which has the form of the one that is wanted. */
+static dpi_status make_answer(const dpi_prompts *p, dpi_bytes text, owned_text *answer,
+                              dpi_error *err) {
+    return join(view(p->answer), text, view(p->answer_end), answer, err);
+}
+
+/* The text is an answer to the public prompt. */
+static void add_turn(const dpi_prompts *p, dpi_bytes answer, conversation *c) {
+    const owned_text *asked = &p->public_text;
+    c->turns[c->n_turns++] = (dpi_turn){asked->data, answer.data, asked->n_bytes, answer.n_bytes};
+}
+
+static void add_examples(const dpi_prompts *p, conversation *c) {
+    for (int32_t i = 0; i < p->n_examples; i++)
+        add_turn(p, view(p->examples[i]), c);
+}
+
 /* The private prompt with the first n_bytes of a record. */
 static dpi_status encode_private(const dpi_prompts *p, const char *record, size_t n_bytes,
                                  int32_t **tokens, size_t *n_tokens, dpi_error *err) {
     const size_t after = p->before + PLACEHOLDER_BYTES;
     const owned_text *t = &p->private_text;
     owned_text whole = {0};
-    DPI_TRY(join((dpi_bytes){t->data, p->before}, (dpi_bytes){record, n_bytes},
-                 (dpi_bytes){t->data + after, t->n_bytes - after}, &whole, err));
-    dpi_status status = encode(p, view(whole), tokens, n_tokens, err);
+    conversation c = {.n_turns = 0};
+    if (p->example_in == DPI_EXAMPLE_IN_BOTH)
+        add_examples(p, &c);
+    if (p->is_said)
+        DPI_TRY(make_answer(p, (dpi_bytes){record, n_bytes}, &whole, err));
+    else
+        DPI_TRY(join((dpi_bytes){t->data, p->before}, (dpi_bytes){record, n_bytes},
+                     (dpi_bytes){t->data + after, t->n_bytes - after}, &whole, err));
+    c.text = p->is_said ? view(p->public_text) : view(whole);
+    if (p->is_said)
+        add_turn(p, view(whole), &c);
+    dpi_status status = encode(p, &c, tokens, n_tokens, err);
     dpi_private_free(whole.data);
     return status;
 }
@@ -337,12 +389,20 @@ static dpi_status choose_texts(dpi_prompts *p, const dpi_prompt_options *o, dpi_
     const char *lead = base ? base_lead : o->query.data ? chat_query_lead : chat_lead;
     DPI_TRY(copy_text(o->system, &p->system, err));
     DPI_TRY(copy_text(o->answer, &p->answer, err));
+    DPI_TRY(copy_text(o->answer_end, &p->answer_end, err));
     DPI_TRY(choose_public(p, o, base, err));
+    p->example_in = o->example_in;
+    p->is_said = !o->private_prompt.data && !o->query.data &&
+                 (base || o->n_examples > 0);
     if (o->private_prompt.data)
         DPI_TRY(copy_text(o->private_prompt, &p->private_text, err));
-    else
+    else if (!p->is_said)
         DPI_TRY(join(bytes_of(lead), view(p->public_text), none, &p->private_text, err));
     DPI_TRY(put_labels(p, o->label, err));
+    for (; p->n_examples < o->n_examples; p->n_examples++)
+        DPI_TRY(make_answer(p, o->examples[p->n_examples], &p->examples[p->n_examples], err));
+    if (p->is_said)
+        return DPI_STATUS_OK;
     /* memmem, because a prompt may hold NUL bytes */
     const char *at = memmem(p->private_text.data, p->private_text.n_bytes, placeholder,
                             PLACEHOLDER_BYTES);
@@ -351,12 +411,15 @@ static dpi_status choose_texts(dpi_prompts *p, const dpi_prompt_options *o, dpi_
 }
 
 static dpi_status encode_public(dpi_prompts *p, dpi_error *err) {
+    conversation c = {.text = view(p->public_text)};
     size_t n = 0;
-    DPI_TRY(encode(p, view(p->public_text), &p->public_tokens, &n, err));
+    add_examples(p, &c);
+    DPI_TRY(encode(p, &c, &p->public_tokens, &n, err));
     if (n == 0) { /* a model without BOS, an empty prompt: it must have something to continue */
         dpi_private_free(p->public_tokens);
         p->public_tokens = NULL;
-        DPI_TRY(encode(p, bytes_of("\n"), &p->public_tokens, &n, err));
+        c.text = bytes_of("\n");
+        DPI_TRY(encode(p, &c, &p->public_tokens, &n, err));
     }
     p->info.n_public = (int32_t)n;
     return DPI_STATUS_OK;
@@ -394,14 +457,16 @@ static dpi_status find_limit(dpi_prompts *p, int32_t n_room, int32_t max_referen
     size_t n_frame;
     if (p->info.n_public > n_room)
         return dpi_fail(err, DPI_STATUS_ARG,
-                        "the public prompt has %d tokens, allowed %d (the context less n_tokens)",
-                        p->info.n_public, n_room);
+                        "the public prompt%s has %d tokens, allowed %d (the context less n_tokens)",
+                        p->n_examples > 0 ? " with its examples" : "", p->info.n_public, n_room);
     DPI_TRY(encode_private(p, "", 0, &frame, &n_frame, err));
     dpi_private_free(frame);
     if (n_room <= 0 || n_frame >= (size_t)n_room)
         return dpi_fail(err, DPI_STATUS_ARG,
-                        "the private prompt without a record has %zu tokens, allowed less than %d "
-                        "(the context less n_tokens)", n_frame, n_room);
+                        "the private prompt%s without a record has %zu tokens, allowed less than "
+                        "%d (the context less n_tokens)",
+                        p->example_in == DPI_EXAMPLE_IN_BOTH ? " with the examples" : "", n_frame,
+                        n_room);
     p->info.n_frame = (int32_t)n_frame;
     p->info.n_limit = n_room;
     if (max_reference_tokens > 0 && max_reference_tokens < n_room - p->info.n_frame)
@@ -442,6 +507,9 @@ void dpi_prompts_free(dpi_prompts *p) {
     dpi_private_free(p->public_text.data);
     dpi_private_free(p->system.data);
     dpi_private_free(p->answer.data);
+    dpi_private_free(p->answer_end.data);
+    for (int32_t i = 0; i < p->n_examples; i++)
+        dpi_private_free(p->examples[i].data);
     dpi_private_free(p->public_tokens);
     dpi_private_free(p->answer_tokens);
     free(p);

@@ -1,10 +1,15 @@
 /* prompts.h - the two prompts of a text: the public one, and the private one of a record.
  *
- * The public prompt depends on no record. The private prompt is a text in which {reference}
- * stands for the text of a record. A record that does not fit is cut at the longest prefix, in
- * whole UTF-8 characters, whose prompt has at most n_limit tokens, which is public. The text
- * around it is never cut. A query, which is public, makes both prompts: it is the public one, and
- * the private one is a record and then the query. */
+ * The public prompt depends on no record. The private prompt has the text of a record in one place.
+ * A record that does not fit is cut at the longest prefix, in whole UTF-8 characters, whose prompt
+ * has at most n_limit tokens, which is public. The text around it is never cut. A query, which is
+ * public, makes both prompts: it is the public one, and the private one is a record and then the
+ * query.
+ *
+ * Examples are public texts of the form that is wished for. Each is an earlier turn: the public
+ * prompt, and the example as its answer. Without a private prompt the record stands in their
+ * place: it is the one earlier answer. A model without turns sees documents, one after the other,
+ * with DPI_CHAT_MARK (text.h) behind each. */
 #ifndef DPINFER_PROMPTS_H
 #define DPINFER_PROMPTS_H
 
@@ -14,13 +19,19 @@
 extern "C" {
 #endif
 
+/* Which prompts examples stand in. */
+typedef enum dpi_example_in { DPI_EXAMPLE_IN_PUBLIC = 0, DPI_EXAMPLE_IN_BOTH = 1 } dpi_example_in;
+
+enum { DPI_EXAMPLES_MAX = DPI_TURNS_MAX - 1 };
+
 typedef struct dpi_prompt_options {
     size_t struct_size;
     int32_t chat;                 /* a dpi_chat; default AUTO */
     int32_t max_reference_tokens; /* a record is cut to so many; 0 (default): what the context
                                      leaves */
     dpi_bytes public_prompt;  /* without {reference}; none: the default of prompt_texts.h */
-    dpi_bytes private_prompt; /* with {reference} once; none: a record, then the public prompt */
+    dpi_bytes private_prompt; /* with {reference} once, which is a record; none: the public prompt
+                                 behind a record */
     dpi_bytes description;    /* PUBLIC: what kind of documents these are, such as "hospital
                                  discharge letters": the public prompt is for one of them. Instead
                                  of public_prompt and query */
@@ -28,8 +39,14 @@ typedef struct dpi_prompt_options {
     dpi_bytes label;          /* PUBLIC: what {label} stands for in the prompts, where it may stand
                                  any number of times; none: {label} is text like any other */
     dpi_bytes system;         /* the system message of every prompt; none: without one */
-    dpi_bytes answer;         /* PUBLIC: every prompt ends with it, behind the header of the answer.
-                                 In a release it is that of the wording. None: without one */
+    dpi_bytes answer;         /* PUBLIC: every prompt ends with it, behind the header of the answer,
+                                 and earlier answers begin with it. In a release it is that of the
+                                 wording. None: without one */
+    dpi_bytes answer_end;      /* PUBLIC: earlier answers end with it. In a release it is the first
+                                  stop of the wording. None: without one */
+    const dpi_bytes *examples; /* [n_examples] PUBLIC, each with some text; NULL (default): none */
+    int32_t n_examples;        /* 0..DPI_EXAMPLES_MAX */
+    int32_t example_in;        /* a dpi_example_in; default PUBLIC */
 } dpi_prompt_options;
 
 DPI_API void dpi_prompt_options_init(dpi_prompt_options *options);

@@ -82,11 +82,15 @@ typedef struct dpi_release_options {
                                         DATASET. Copied. NULL (default) */
     /* With labels (records.h) each text is for one label, and the units with it. Numbers of texts:
      * all batches of public labels; or n_texts, in proportion to the units of public labels, the
-     * same for private ones; or label_texts. label_names and label_texts are copied. */
+     * same for private ones; or label_texts. label_names, label_meanings and label_texts are
+     * copied. */
     int32_t labels;   /* a dpi_labels. NONE (default): PUBLIC by position, PRIVATE where units are
                          assigned. Any other pair is refused */
     int32_t n_labels; /* 0 (default): public labels are those that units have */
     const char *const *label_names; /* [n_labels] strings; a unit with another one is in no text */
+    const char *const *label_meanings; /* [n_labels] PUBLIC strings, what {label} stands for in the
+                                          prompts of the label: texts do not say it. NULL (default),
+                                          and each that is NULL: the label */
     const int32_t *label_texts;     /* [n_labels]; NULL (default) */
     int32_t n_clusters; /* 2..DPI_LABELS_MAX: batches of similar records. Labels are "1", "2", ..,
                            and a unit has that of the public centroid that its first record is

@@ -85,8 +85,12 @@ typedef enum dpi_chat {
 DPI_API DPI_MUST_CHECK dpi_status dpi_chat_parse(const char *name, int32_t *chat, dpi_error *err);
 DPI_API const char *dpi_chat_name(int32_t chat);
 
-/* Tokens of what a format adds to the texts, at most. */
-enum { DPI_PROMPT_FRAME = 8192 };
+/* Between documents, where there is no chat format (DPI_CHAT_NONE). */
+#define DPI_CHAT_MARK "\n\n---\n\n"
+
+/* Tokens of what a format adds to the texts, and to those of an earlier turn, at most; earlier
+ * turns of a prompt, at most. */
+enum { DPI_PROMPT_FRAME = 8192, DPI_EARLIER_FRAME = 256, DPI_TURNS_MAX = 64 };
 
 /* Token ids of a whole prompt: BOS where the model wants one, an optional system message
  * (NULL or n_system = 0 for none; where the format has no system turn it stands before the user's
@@ -101,6 +105,23 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_prompt_encode(const dpi_model *model, int3
                                                     const char *user, size_t n_user,
                                                     int32_t *tokens, size_t capacity,
                                                     size_t *n_tokens, dpi_error *err);
+
+/* An earlier turn of a conversation: what the user said, and what was answered. */
+typedef struct dpi_turn {
+    const char *user, *answer;
+    size_t n_user, n_answer;
+} dpi_turn;
+
+/* The same of a conversation: turns [n_turns] come before the user's message, each as the template
+ * has it; with DPI_CHAT_NONE DPI_CHAT_MARK ends each. The bound is then 4 bytes of all texts +
+ * DPI_PROMPT_FRAME + n_turns * DPI_EARLIER_FRAME. Errors: the same; LIMIT with more than
+ * DPI_TURNS_MAX. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_turns_encode(const dpi_model *model, int32_t chat,
+                                                   const char *system, size_t n_system,
+                                                   const dpi_turn *turns, size_t n_turns,
+                                                   const char *user, size_t n_user,
+                                                   int32_t *tokens, size_t capacity,
+                                                   size_t *n_tokens, dpi_error *err);
 
 #ifdef __cplusplus
 }

@@ -54,8 +54,10 @@ static json_t *hash_prompts(const dpi_plan *plan) {
         hash_public(&hash, dpi_plan_prompts(plan, i));
     for (int32_t i = 0; i < plan->labels.n; i++) { /* what {label} stands for, and which texts */
         const dpi_span *name = &plan->labels.names.at[i];
+        const dpi_bytes meaning = dpi_labels_meaning(&plan->labels, i);
         const int32_t n_texts = plan->claim.histogram > 0 ? 0 : plan->labels.n_texts[i];
         hash_text(&hash, (dpi_bytes){name->data, name->n_bytes});
+        hash_text(&hash, meaning);
         sha256_update(&hash, sizeof n_texts, (const uint8_t *)&n_texts);
     }
     sha256_digest(&hash, sizeof bytes, bytes);

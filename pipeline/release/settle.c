@@ -329,12 +329,19 @@ static dpi_status settle_options(const dpi_release_options *o, dpi_run *c,
     return check_spread(o, c, err);
 }
 
-/* The prompts end with the answer of the wording. */
+/* The prompts end with the answer of the wording, and earlier answers with its first stop. */
+static void set_answer(dpi_release_options *o) {
+    const dpi_wording *w = o->wording;
+    const dpi_bytes none = {NULL, 0};
+    o->prompts.answer = w ? w->answer : none;
+    o->prompts.answer_end = w && w->n_stops > 0 ? w->stops[0] : none;
+}
+
 static dpi_status settle_answer(dpi_release_options *o, dpi_error *err) {
     DPI_TRY(check_structs(o, err));
     if (o->wording)
         DPI_TRY(dpi_wording_check(o->wording, err));
-    o->prompts.answer = o->wording ? o->wording->answer : (dpi_bytes){NULL, 0};
+    set_answer(o);
     return DPI_STATUS_OK;
 }
 
@@ -377,12 +384,12 @@ static dpi_status settle_lengths(dpi_plan *plan, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-/* Of texts with the label, NULL: of all texts. */
-static dpi_status add_prompts(dpi_plan *plan, const dpi_span *label, dpi_error *err) {
+/* Of texts with the label; data NULL: of all texts. */
+static dpi_status add_prompts(dpi_plan *plan, dpi_bytes label, dpi_error *err) {
     dpi_prompt_options o = plan->options.prompts;
     dpi_prompts_info info, *all = &plan->prompts_info;
-    if (label)
-        o.label = (dpi_bytes){label->data, label->n_bytes};
+    if (label.data)
+        o.label = label;
     dpi_prompts_info_init(&info);
     const int32_t n_room = plan->options.session.n_ctx - plan->options.n_tokens;
     DPI_TRY(dpi_prompts_create(plan->options.model, &o, n_room, &plan->prompts[plan->n_prompts],
@@ -406,7 +413,8 @@ static dpi_status settle_prompts(dpi_plan *plan, dpi_error *err) {
     if (!plan->prompts)
         return dpi_no_memory(err, "the prompts");
     for (int32_t i = 0; i < n; i++)
-        DPI_TRY(add_prompts(plan, differ ? &plan->labels.names.at[i] : NULL, err));
+        DPI_TRY(add_prompts(plan, differ ? dpi_labels_meaning(&plan->labels, i) : (dpi_bytes){0},
+                            err));
     return DPI_STATUS_OK;
 }
 
@@ -487,7 +495,7 @@ static dpi_status settle_wording(dpi_plan *plan, dpi_error *err) {
     dpi_release_options *o = &plan->options;
     DPI_TRY(dpi_word_rules_create(o->wording, o->model, &plan->rules, err));
     o->wording = dpi_word_rules_wording(plan->rules);
-    o->prompts.answer = o->wording->answer;
+    set_answer(o);
     return dpi_wording_digest(o->wording, plan->claim.wording, err);
 }
 

@@ -187,6 +187,30 @@ refusals 2 run no.gguf plain --rho 1 --describe <<'END'
 --describe and --public-prompt: allowed is one of them | a --public-prompt b
 --describe and --query: allowed is one of them | a --query b
 END
+# ---- Public examples -----------------------------------------------------------------------------
+printf '{"t":"One."}\n{"t":"Two."}\n' >two.jsonl; printf 't\nOne.\nTwo.\n' >two.csv
+printf 'One.\n' >one.txt; printf 'Two.' >two.txt; printf '{"t":"One."}\n{"t":" "}\n' >gap.jsonl
+shown() { works run "$model" --plain --temp 0 -n 12 --public-prompt "$task" "$@"; }
+shown; cp out none; shown --example two.jsonl --text-field t; cp out a; expect_different out none
+shown --example one.txt --example two.txt; expect_same out a
+shown --example two.csv --text-field t; expect_same out a
+# In the private prompt the record stands in their place, but for what is asked for.
+described --public-prompt "$task" --example one.txt; cp out a
+described --public-prompt "$task" --example one.txt --example-in both; expect_different out a
+yes "word word" | head -n 900 >long.txt
+refuse_each 2 run "$model" plain --rho 1 -B 2 -n 9 <<'END'
+--example long.txt    | the public prompt with its examples has
+--example -           | --example: found '-', allowed is a file
+--example-in both     | --example-in needs --example
+--example none.txt    | --example: cannot read none.txt
+--example two.txt -o two.txt | would be overwritten
+END
+refuse_each 4 run "$model" plain --rho 1 -B 2 -n 9 <<'END'
+--example two.jsonl   | two.jsonl
+--example gap.jsonl --text-field t | --example: gap.jsonl: number 2 has no text
+--example none.csv    | none.csv
+END
+
 refuse 2 "--describe: found no text" run no.gguf plain --rho 1 --describe ' '
 refuse 2 "--describe: found {reference}" run no.gguf plain --rho 1 --describe 'like {reference}'
 finish

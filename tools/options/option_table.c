@@ -119,7 +119,8 @@ const option_spec option_rows[N_OPTIONS] = {
                 "draw); without it what the batches need"},
     [OPT_LABEL_NAMES] = {.name = "label-names", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = GENERATES | CMD_FINETUNE | CMD_GENERATE, .arg = "FILE",
-        .help = "labels, one a line; needed where they are private. --num texts, as many of each",
+        .help = "labels, one a line; needed where they are private. --num texts, as many of each. "
+                "After a TAB what {label} stands for in prompts",
         .other = CMD_FINETUNE,
         .other_help = "labels, one a line, which are public: a unit with another one adds "
                       "nothing"},
@@ -194,6 +195,14 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_SYSTEM_FILE] = {.name = "system-file", .group = GROUP_PROMPT, .type = OPT_STRING,
         .commands = WRITES,
         .arg = "FILE", .help = "the same from a file"},
+    [OPT_EXAMPLE] = {.name = "example", .group = GROUP_PROMPT, .type = OPT_STRING,
+        .commands = GENERATES, .arg = "FILE", .is_list = true,
+        .help = "PUBLIC example of the wished form: a .txt is one, a .jsonl or .csv has one in "
+                "each record; may be given several times (docs/prompts.md)"},
+    [OPT_EXAMPLE_IN] = {.name = "example-in", .group = GROUP_PROMPT, .type = OPT_ENUM,
+        .commands = GENERATES, .arg = "WHAT", .choices = "public|both", .def = "public",
+        .help = "prompts that examples stand in; in the private one a record stands in their "
+                "place, both: behind them"},
     [OPT_TEMPLATE] = {.name = "template", .group = GROUP_PROMPT, .type = OPT_ENUM,
         .commands = WRITES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE,
         .arg = "NAME", .choices = DPI_CHAT_NAMES, .def = "auto",

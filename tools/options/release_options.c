@@ -122,6 +122,9 @@ int prompt_texts_read(const args *a, prompt_texts *loaded, dpi_prompt_options *p
     }
     if (a->v[OPT_DESCRIBE].given)
         p->description = (dpi_bytes){a->v[OPT_DESCRIBE].s, strlen(a->v[OPT_DESCRIBE].s)};
+    const int code = example_options_read(a, &loaded->examples, p);
+    if (code != CLI_OK)
+        return code;
     p->max_reference_tokens = (int32_t)a->v[OPT_MAX_REF_TOKENS].i;
     if (dpi_chat_parse(a->v[OPT_TEMPLATE].s, &p->chat, &err) != DPI_STATUS_OK ||
         dpi_prompt_options_check(p, &err) != DPI_STATUS_OK)
@@ -140,6 +143,7 @@ void release_texts_free(release_texts *texts) {
 void prompt_texts_free(prompt_texts *texts) {
     for (int i = 0; i < 4; i++)
         dpi_private_free(texts->file[i]);
+    example_options_free(&texts->examples);
     *texts = (prompt_texts){0};
 }
 

@@ -4,6 +4,7 @@
 #define DPI_RELEASE_OPTIONS_H
 
 #include "dpinfer/release.h"
+#include "tools/options/example_options.h"
 #include "tools/options/label_options.h"
 #include "tools/options/options.h"
 #include "tools/options/wording_options.h"
@@ -11,6 +12,7 @@
 /* Texts of the prompt options that come from files; private memory. */
 typedef struct prompt_texts {
     char *file[4];
+    example_input examples;
 } prompt_texts;
 
 /* The prompts of a command line, whose texts live as long as `texts`. CLI_OK or a code with a
