@@ -474,8 +474,8 @@ static dpi_status find_limit(dpi_prompts *p, int32_t n_room, int32_t max_referen
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_prompts_create(const dpi_model *model, const dpi_prompt_options *options,
-                              int32_t n_room, dpi_prompts **prompts, dpi_error *err) {
+dpi_status dpi_prompts_sketch(const dpi_model *model, const dpi_prompt_options *options,
+                              dpi_prompts **prompts, dpi_error *err) {
     DPI_TRY(dpi_prompt_options_check(options, err));
     dpi_prompts *p = calloc(1, sizeof *p);
     if (!p)
@@ -486,7 +486,20 @@ dpi_status dpi_prompts_create(const dpi_model *model, const dpi_prompt_options *
     if (status == DPI_STATUS_OK)
         status = choose_texts(p, options, err);
     if (status == DPI_STATUS_OK)
-        status = encode_answer(p, err);
+        *prompts = p;
+    else
+        dpi_prompts_free(p);
+    return status;
+}
+
+dpi_bytes dpi_prompts_public_text(const dpi_prompts *p) { return view(p->public_text); }
+dpi_bytes dpi_prompts_private_text(const dpi_prompts *p) { return view(p->private_text); }
+
+dpi_status dpi_prompts_create(const dpi_model *model, const dpi_prompt_options *options,
+                              int32_t n_room, dpi_prompts **prompts, dpi_error *err) {
+    dpi_prompts *p;
+    DPI_TRY(dpi_prompts_sketch(model, options, &p, err));
+    dpi_status status = encode_answer(p, err);
     if (status == DPI_STATUS_OK)
         status = encode_public(p, err);
     if (status == DPI_STATUS_OK)

@@ -72,6 +72,8 @@ typedef struct dpi_claim {
     char grammar[20];        /* dpi_grammar_digest in hexadecimal; "": none */
     char wording[DPI_DIGEST_HEX + 8]; /* SHA-256 of how texts are worded (wording.h), in
                                          hexadecimal; "": there is nothing to it */
+    char prompts[DPI_DIGEST_HEX + 8]; /* SHA-256 of the prompts (dpi_release_prompts), in
+                                         hexadecimal; "": there are none */
     dpi_claim_ledger ledger; /* filled in when it is charged */
 } dpi_claim;
 

@@ -4,7 +4,7 @@
  *
  * It may be released as it is. Every value is an option, a fact about the program or the model, or
  * follows from those or from the released texts; none is derived from what is in a record. The
- * sections `claim`, `software`, `model`, `meta`, `output`, `charges` and the flag `complete`
+ * sections `claim`, `wording`, `prompts`, `software`, `model`, `meta`, `output`, `charges` and the flag `complete`
  * are what a reader has to believe; all others are
  * functions of the section `claim`, so that they can be made a second time. */
 #ifndef DPINFER_REPORT_H
@@ -56,6 +56,10 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_meta(dpi_report *report, const char
  * Errors: ARG (it is not that of the claim), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_wording(dpi_report *report,
                                                      const dpi_wording *wording, dpi_error *err);
+/* The prompts in full, as dpi_release_prompts writes them; a report has them only if it is told.
+ * Errors: ARG (they are not those of the claim), FORMAT, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_prompts(dpi_report *report, const char *json,
+                                                     dpi_error *err);
 /* Bytes of the output, in their order: the report has the hash of all of them. */
 DPI_API void dpi_report_output_add(dpi_report *report, const void *bytes, size_t n_bytes);
 /* The whole output at once: a file that is there now. jsonl 1: a text is a line of it; 0: an empty

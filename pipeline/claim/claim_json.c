@@ -65,6 +65,7 @@ static const field bound_fields[] = {
     {.key = "model", .type = TEXT, AT(model_name), .zero_is_null = true},
     {.key = "grammar", .type = TEXT, AT(grammar), .zero_is_null = true},
     {.key = "wording", .type = TEXT, AT(wording), .zero_is_null = true},
+    {.key = "prompts", .type = TEXT, AT(prompts), .zero_is_null = true},
     {.key = "pace_texts", .type = INT, AT(pace_texts), .min = 1, .max = INT32_MAX,
      .zero_is_null = true},
     {.key = "pace_given", .type = NAME, AT(pace_given), .name_of = dpi_pace_given_name,
@@ -165,23 +166,25 @@ json_t *dpi_claim_json(const dpi_claim *c) {
     return NULL;
 }
 
-enum { BYTES = JSON_COMPACT | JSON_REAL_PRECISION(17) };
+dpi_status dpi_json_write(const json_t *value, char **json, size_t *n_bytes, dpi_error *err) {
+    *json = value ? dpi_json_text(value, JSON_COMPACT | JSON_REAL_PRECISION(17), n_bytes) : NULL;
+    return *json ? DPI_STATUS_OK : dpi_no_memory(err, "a claim");
+}
 
 dpi_status dpi_claim_write(const dpi_claim *c, char **json, dpi_error *err) {
     size_t n_bytes;
     json_t *o = dpi_claim_json(c);
-    *json = o ? dpi_json_text(o, BYTES, &n_bytes) : NULL;
+    const dpi_status status = dpi_json_write(o, json, &n_bytes, err);
     json_decref(o);
-    return *json ? DPI_STATUS_OK : dpi_no_memory(err, "the claim");
+    return status;
 }
 
 dpi_status dpi_json_digest(const json_t *value, char hex[DPI_DIGEST_HEX + 1], dpi_error *err) {
     uint8_t digest[SHA256_DIGEST_SIZE];
     struct sha256_ctx hash;
     size_t n_bytes;
-    char *json = value ? dpi_json_text(value, BYTES, &n_bytes) : NULL;
-    if (!json)
-        return dpi_no_memory(err, "a digest");
+    char *json;
+    DPI_TRY(dpi_json_write(value, &json, &n_bytes, err));
     sha256_init(&hash);
     sha256_update(&hash, n_bytes, (const uint8_t *)json);
     sha256_digest(&hash, sizeof digest, digest);

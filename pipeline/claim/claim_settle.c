@@ -105,7 +105,8 @@ static dpi_status check_bound(const dpi_claim *c, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_ARG, "model: found a name with bytes that steer a terminal "
                                              "or are no UTF-8");
     DPI_TRY(check_digest("grammar", c->grammar, 16, err));
-    return check_digest("wording", c->wording, DPI_DIGEST_HEX, err);
+    DPI_TRY(check_digest("wording", c->wording, DPI_DIGEST_HEX, err));
+    return check_digest("prompts", c->prompts, DPI_DIGEST_HEX, err);
 }
 
 static dpi_status check_part(const dpi_claim *c, const dpi_claim_part *p, dpi_error *err) {

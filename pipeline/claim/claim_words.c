@@ -164,6 +164,8 @@ void dpi_claim_facts(const dpi_claim *c, dpi_fact *facts, size_t *n_facts) {
         dpi_facts_text(&l, "wording", "wording",
                        "public rules of how texts begin, end and go on (%.16s); they cost nothing",
                        c->wording);
+    if (c->prompts[0])
+        dpi_facts_text(&l, "prompts", NULL, "%s", c->prompts);
     add_ledger(&l, c);
     dpi_facts_text(&l, "randomness", "randomness", "%s",
                    c->randomness == DPI_RANDOMNESS_SYSTEM ? "getrandom(2), fresh for every draw"

@@ -19,6 +19,7 @@ bool dpi_report_added_init(dpi_report_added *a) {
     *a =
         (dpi_report_added){.meta = json_object(), .charges = json_array(), .labels = json_object()};
     a->wording = json_null();
+    a->prompts = json_null();
     a->n_text_bytes = -1;
     sha256_init(&a->digest);
     return a->meta && a->charges && a->labels;
@@ -28,6 +29,7 @@ void dpi_report_added_free(dpi_report_added *a) {
     json_decref(a->meta);
     json_decref(a->charges);
     json_decref(a->wording);
+    json_decref(a->prompts);
     json_decref(a->labels);
     json_decref(a->recorded);
 }
@@ -106,6 +108,44 @@ dpi_status dpi_report_added_wording(dpi_report_added *a, const json_t *report, d
         return dpi_no_memory(err, "the report");
     json_decref(a->wording);
     a->wording = section;
+    return DPI_STATUS_OK;
+}
+
+/* ---- Prompts --------------------------------------------------------------------------------- */
+
+dpi_status dpi_report_prompts_digest(const dpi_report_added *a, char hex[DPI_DIGEST_HEX + 1],
+                                     dpi_error *err) {
+    hex[0] = '\0';
+    return json_is_null(a->prompts) ? DPI_STATUS_OK : dpi_json_digest(a->prompts, hex, err);
+}
+
+static void set_prompts(dpi_report_added *a, json_t *prompts) {
+    json_decref(a->prompts);
+    a->prompts = prompts;
+}
+
+dpi_status dpi_report_prompts(dpi_report *report, const char *json, dpi_error *err) {
+    char hex[DPI_DIGEST_HEX + 1];
+    json_error_t why;
+    json_t *prompts = json_loads(json, 0, &why);
+    if (!json_is_object(prompts)) {
+        json_decref(prompts);
+        return dpi_fail(err, DPI_STATUS_FORMAT, "prompts: found no JSON object");
+    }
+    set_prompts(&report->added, prompts);
+    DPI_TRY(dpi_report_prompts_digest(&report->added, hex, err));
+    if (strcmp(hex, report->claim.prompts) == 0)
+        return DPI_STATUS_OK;
+    set_prompts(&report->added, json_null());
+    return dpi_fail(err, DPI_STATUS_ARG, "prompts: found %.16s, the claim has %.16s", hex,
+                    report->claim.prompts[0] ? report->claim.prompts : "none");
+}
+
+dpi_status dpi_report_added_prompts(dpi_report_added *a, const json_t *report, dpi_error *err) {
+    json_t *prompts = json_object_get(report, "prompts");
+    if (!json_is_object(prompts) && !json_is_null(prompts))
+        return dpi_fail(err, DPI_STATUS_FORMAT, "prompts is missing, or no object and not null");
+    set_prompts(a, json_incref(prompts));
     return DPI_STATUS_OK;
 }
 

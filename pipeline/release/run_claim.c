@@ -25,6 +25,7 @@ void dpi_claim_of_run(const dpi_run *r, dpi_claim *c) {
     snprintf(c->model_name, sizeof c->model_name, "%s", r->model_name);
     snprintf(c->grammar, sizeof c->grammar, "%s", r->grammar);
     snprintf(c->wording, sizeof c->wording, "%s", r->wording);
+    snprintf(c->prompts, sizeof c->prompts, "%s", r->prompts);
     c->ledger = r->ledger;
     dpi_claim_part *part = dpi_claim_add(c, m->name);
     part->n_runs = r->n_texts;
@@ -86,6 +87,7 @@ void dpi_run_of_claim(const dpi_claim *c, dpi_run *r) {
     snprintf(r->model_name, sizeof r->model_name, "%s", c->model_name);
     snprintf(r->grammar, sizeof r->grammar, "%s", c->grammar);
     snprintf(r->wording, sizeof r->wording, "%s", c->wording);
+    snprintf(r->prompts, sizeof r->prompts, "%s", c->prompts);
     r->ledger = c->ledger;
     r->n_texts = part ? (int32_t)part->n_runs : 0;
     r->plan = part ? part->plan : r->plan;

@@ -101,6 +101,7 @@ static dpi_status read_sections(dpi_report *r, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_FORMAT, "the section '%s' is missing or malformed",
                         !r->software ? "software" : !r->model ? "model" : "complete");
     DPI_TRY(dpi_report_added_wording(&r->added, r->recorded, err));
+    DPI_TRY(dpi_report_added_prompts(&r->added, r->recorded, err));
     r->complete = json_is_true(complete);
     dpi_run_of_claim(&r->claim, &r->run);
     r->run.random_weights = json_is_true(json_object_get(r->model, "random_weights"));
@@ -137,7 +138,8 @@ static bool is_given(const dpi_verification *v, const char *path) {
     if (strcmp(path, "output.texts") == 0 || strcmp(path, "output.tokens_most") == 0)
         return false;
     if (strncmp(path, "output", 6) == 0 || strncmp(path, "meta.", 5) == 0 ||
-        strncmp(path, "charges[", 8) == 0 || strncmp(path, "wording", 7) == 0)
+        strncmp(path, "charges[", 8) == 0 || strncmp(path, "wording", 7) == 0 ||
+        strncmp(path, "prompts", 7) == 0)
         return true;
     return strcmp(path, "complete") == 0 || strncmp(path, "claim.", 6) == 0 ||
            strncmp(path, "software.", 9) == 0 || strncmp(path, "model.", 6) == 0;
@@ -284,6 +286,7 @@ static dpi_status compare_trained(const dpi_report *r, const char *path, dpi_ver
     begun.n_parts = trained.n_parts < begun.n_parts ? trained.n_parts : begun.n_parts;
     memset(begun.grammar, 0, sizeof begun.grammar); /* of the texts */
     memset(begun.wording, 0, sizeof begun.wording);
+    memset(begun.prompts, 0, sizeof begun.prompts);
     json_t *a = dpi_claim_json(&begun), *b = dpi_claim_json(&trained);
     const bool same = a && b && json_equal(a, b);
     json_decref(a), json_decref(b);
@@ -320,6 +323,17 @@ static dpi_status compare_wording(const dpi_report *r, dpi_verification *v, dpi_
                                     : "(none)", err);
 }
 
+/* Where the report has them. */
+static dpi_status compare_prompts(const dpi_report *r, dpi_verification *v, dpi_error *err) {
+    char hex[DPI_DIGEST_HEX + 1];
+    DPI_TRY(dpi_report_prompts_digest(&r->added, hex, err));
+    const bool same = strcmp(hex, r->claim.prompts) == 0;
+    return !hex[0] ? DPI_STATUS_OK
+                   : dpi_compare_add(v, "claim.prompts", same ? DPI_VERDICT_OK : DPI_VERDICT_WRONG,
+                                     r->claim.prompts[0] ? r->claim.prompts : "(none)",
+                                     same ? "that of the section prompts" : hex, err);
+}
+
 dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const char *output_path,
                              dpi_verification *result, dpi_error *err) {
     const dpi_claim *claim = &r->claim;
@@ -339,6 +353,8 @@ dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const 
     json_decref(expected);
     if (status == DPI_STATUS_OK)
         status = compare_wording(r, result, err);
+    if (status == DPI_STATUS_OK)
+        status = compare_prompts(r, result, err);
     if (status == DPI_STATUS_OK && model_path && dpi_claim_find(claim, "gradients"))
         status = compare_trained(r, model_path, result, err);
     if (status == DPI_STATUS_OK && !dpi_report_output_fits(&r->added, claim))

@@ -8,6 +8,7 @@
 #include "tools/options/release_options.h"
 #include "tools/options/shard_options.h"
 #include "tools/shared/release_input.h"
+#include "tools/shared/report_files.h"
 #include "tools/shared/facts_claim.h"
 #include "tools/terminal/facts.h"
 #include "tools/terminal/table.h"
@@ -141,13 +142,14 @@ static int show_plan(const args *a, const release_input *in) {
 static int make_job(const args *a, release_input *in) {
     dpi_report *report;
     dpi_error err;
-    if (dpi_report_create(dpi_release_run(in->release), in->model, a->model, &report, &err) !=
-        DPI_STATUS_OK)
-        return cli_fail_library(CLI_MODEL, &err);
-    dpi_status status = dpi_report_wording(report, dpi_release_wording(in->release), &err);
-    if (status == DPI_STATUS_OK)
+    const int code = report_of_release(a, in->release, dpi_release_run(in->release), in->model,
+                                       &report);
+    dpi_status status = DPI_STATUS_OK;
+    if (code == CLI_OK)
         status = dpi_shards_create(a->v[OPT_JOB].s, in->release, report, &err);
     dpi_report_free(report);
+    if (code != CLI_OK)
+        return code;
     if (status == DPI_STATUS_BUDGET)
         return ledger_fail_budget(in->ledger, in->dataset, dpi_release_run(in->release), &err);
     return status == DPI_STATUS_OK ? CLI_OK : shard_fail(status, &err);

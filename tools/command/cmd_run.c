@@ -195,14 +195,6 @@ static int end_shard(const run *r, int code) {
     return status == DPI_STATUS_OK ? CLI_OK : shard_fail(status, &err);
 }
 
-static int make_report(const args *a, run *r, const dpi_run *claim) {
-    dpi_error err;
-    dpi_status status = dpi_report_create(claim, r->in.model, a->model, &r->report, &err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_report_wording(r->report, dpi_release_wording(r->in.release), &err);
-    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_MODEL, &err);
-}
-
 /* Everything that can fail is tried before a record is read: the model is hashed, the files of the
  * reports are made, the output is opened. */
 static int open_outputs(const args *a, run *r) {
@@ -213,7 +205,8 @@ static int open_outputs(const args *a, run *r) {
     dpi_run claim = *r->claim;
     if (r->in.shards) /* the job's charge may not fit other options: dpi_shards_begin names them */
         claim.ledger = (dpi_claim_ledger){0};
-    int code = hashed ? make_report(a, r, &claim) : CLI_OK;
+    int code = hashed ? report_of_release(a, r->in.release, &claim, r->in.model, &r->report)
+                      : CLI_OK;
     if (code == CLI_OK)
         code = add_meta(a, r->report);
     if (code == CLI_OK && a->v[OPT_SIGN].given)
@@ -306,7 +299,9 @@ static int draw_texts(const args *a, run *r) {
 /* A rank that is not the first draws what it is given, and writes nothing. */
 static int run_rank(const args *a, run *r) {
     signals_catch();
-    int code = a->n_reports > 0 ? make_report(a, r, r->claim) : CLI_OK;
+    int code = a->n_reports > 0
+                   ? report_of_release(a, r->in.release, r->claim, r->in.model, &r->report)
+                   : CLI_OK;
     if (code == CLI_OK)
         code = begin(r);
     return code == CLI_OK ? ranks_work(r->in.release) : code;

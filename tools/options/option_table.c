@@ -326,6 +326,9 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "also write a report of the privacy statement: as Markdown if the name ends in "
                 ".md, as a page of HTML in .html or .htm, else as JSON. May be given more than "
                 "once"},
+    [OPT_REPORT_PROMPTS] = {.name = "report-prompts", .group = GROUP_OUTPUT, .type = OPT_FLAG,
+        .commands = GENERATES,
+        .help = "the report has the prompts in full, and not their hash alone"},
     [OPT_META] = {.name = "meta", .group = GROUP_OUTPUT, .type = OPT_STRING,
         .commands = GENERATES, .arg = "FILE",
         .help = "fields for the report, such as organisation and purpose: a JSON object of texts"},

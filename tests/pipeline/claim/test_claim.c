@@ -40,6 +40,11 @@ static const dpi_wording wording = {
     .struct_size = sizeof wording, .answer = {"Message: \"", 10}, .keep_answer = 1,
     .stops = texts, .n_stops = 2, .min_words = 3, .max_words = 40, .bans = texts, .n_bans = 1,
     .no_repeat = 4, .repeat_penalty = 1.1, .biases = biases, .n_biases = 2};
+static const char prompts[] =
+    "{\"chat\":\"none\",\"public_prompt\":\"Write.\""
+    ",\"examples\":[\"a \\\"\",\"b\"]}"; /* and its SHA-256, by coreutils */
+static const char prompts_sha256[] =
+    "1b4d82aecca825a4178b777cc9d782ef4cfd26b957e0e06c08724340ada338c9";
 static const dpi_wording unworded = {.struct_size = sizeof unworded, .repeat_penalty = 1};
 
 #define SAMPLER {"T", 20}, {"B", 3}, {"n_vocab", 100}
@@ -59,7 +64,7 @@ static const kind kinds[] = {
                         .labels = DPI_LABELS_PRIVATE, .n_labels = 2},
      {{"invisibleink", NULL, 4, {SAMPLER, {"budget_rho", .5}}},
       {"histogram", NULL, 1, {{"variance", 25600}}}}},
-    {"worded", {.n_units = 6, .delta = 1e-6, .wording = "that of `wording`"},
+    {"worded", {.n_units = 6, .delta = 1e-6, .wording = "that of `wording`", .prompts = "that of `prompts`"},
      {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
     {"groups", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6, .cluster_texts = 50,
                 .labels = DPI_LABELS_PRIVATE, .n_labels = 3},
@@ -111,6 +116,8 @@ static dpi_claim unsettled(const kind *k) {
     }
     if (c.wording[0])
         assert_ok(dpi_claim_bind_wording(&c, &wording, ERR));
+    if (c.prompts[0])
+        strcpy(c.prompts, prompts_sha256);
     return c;
 }
 
@@ -159,6 +166,11 @@ static char *report_of(const dpi_claim *c) {
         assert_error(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n_bytes, ERR), STATE,
                      "wording");
         assert_ok(dpi_report_wording(report, &wording, ERR));
+    }
+    if (c->prompts[0]) { /* which it may be told */
+        assert_error(dpi_report_prompts(report, "{\"system\":null}", ERR), ARG, "prompts: found");
+        assert_error(dpi_report_prompts(report, "null", ERR), FORMAT, "no JSON object");
+        assert_ok(dpi_report_prompts(report, prompts, ERR));
     }
     assert_ok(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n_bytes, ERR));
     return text;
@@ -362,6 +374,7 @@ TEST(test_impossible) {
     REFUSES("by position", strcpy(c.model_name, "a\x1b[2J"), ARG, "model");
     REFUSES("by position", strcpy(c.grammar, "12"), ARG, "grammar");
     REFUSES("by position", strcpy(c.wording, "12"), ARG, "wording");
+    REFUSES("by position", strcpy(c.prompts, "12"), ARG, "prompts");
     REFUSES("drawn", c.delta = .1, ARG, "delta: found 0.1 with 2 texts of 3 records");
     REFUSES("drawn", c.n_units = 7, ARG, "n_units");
     REFUSES("private labels", c.parts[1].values[0] = DPI_NOISE_VARIANCE_FINE + 1, ARG, "histogram");
