@@ -4,9 +4,9 @@
  *
  * It may be released as it is. Every value is an option, a fact about the program or the model, or
  * follows from those or from the released texts; none is derived from what is in a record. The
- * sections `claim`, `wording`, `prompts`, `software`, `model`, `meta`, `output`, `charges` and the flag `complete`
- * are what a reader has to believe; all others are
- * functions of the section `claim`, so that they can be made a second time. */
+ * sections `claim`, `wording`, `prompts`, `software`, `model`, `meta`, `output`, `charges` and the
+ * flag `complete` are what a reader has to believe; all others are functions of the section
+ * `claim`, so that they can be made a second time. */
 #ifndef DPINFER_REPORT_H
 #define DPINFER_REPORT_H
 

@@ -89,8 +89,8 @@ typedef struct dpi_run {
                                  "": there is none */
     char wording[DPI_DIGEST_HEX + 8]; /* SHA-256 of how texts are worded (wording.h), in
                                  hexadecimal; "": there is nothing to it */
-    char prompts[DPI_DIGEST_HEX + 8]; /* SHA-256 of the prompts (dpi_release_prompts), in hexadecimal;
-                                 "": not known */
+    char prompts[DPI_DIGEST_HEX + 8]; /* SHA-256 of the prompts (dpi_release_prompts), in
+                                 hexadecimal; "": not known */
     char model_name[64];      /* a string without characters that steer a terminal or a line */
     dpi_claim_ledger ledger; /* filled in when the run is charged */
 } dpi_run;

@@ -26,8 +26,8 @@ static void hash_text(struct sha256_ctx *hash, dpi_bytes text) {
         sha256_update(hash, text.n_bytes, (const uint8_t *)text.data);
 }
 
-/* What {label} stands for, and which texts are for which label; with the digest of the claim and the
- * room that the context leaves that is all that prompts depend on. */
+/* What {label} stands for, and which texts are for which label; with the digest of the claim and
+ * the room that the context leaves that is all that prompts depend on. */
 static json_t *hash_labels(const dpi_plan *plan) {
     uint8_t bytes[SHA256_DIGEST_SIZE];
     char hex[DPI_HASH_HEX + 1];

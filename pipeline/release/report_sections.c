@@ -273,9 +273,9 @@ static json_t *transparency(const dpi_claim *c) {
         "proofs", "dp/PRIVACY.md of the source code, from each claim to its proof, its function "
                   "and its test",
         "verification", "'dpinfer verify' computes all sections but claim, wording, prompts, "
-                        "software, model, meta, output and charges a second time from the claim; with "
-                        "--model and --output the hashes, with --key the signature. That the work "
-                        "took place as the claim says is the operator's word.");
+                        "software, model, meta, output and charges a second time from the claim; "
+                        "with --model and --output the hashes, with --key the signature. That the "
+                        "work took place as the claim says is the operator's word.");
 }
 
 /* ---- All of it ------------------------------------------------------------------------------ */
