@@ -4,8 +4,13 @@
 
 #include "dpinfer/prompts.h"
 
+#define DPI_REFERENCE_MARK "{reference}"
+#define DPI_LABEL_MARK "{label}"
+
 /* How often {reference} stands in a text; data NULL: 0. */
 int dpi_count_references(dpi_bytes text);
+/* Bytes before the next {label}; all of them: there is none. */
+size_t dpi_find_label(dpi_bytes text);
 
 /* Prompts of which nothing but the texts is there, with {label} as it stands where the options have
  * no label. *prompts is the caller's. Errors: as dpi_prompts_create, but for lengths. */

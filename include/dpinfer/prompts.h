@@ -6,10 +6,15 @@
  * public, makes both prompts: it is the public one, and the private one is a record and then the
  * query.
  *
- * Examples are public texts of the form that is wished for. Each is an earlier turn: the public
- * prompt, and the example as its answer. Without a private prompt the record stands in their
- * place: it is the one earlier answer. A model without turns sees documents, one after the other,
- * with DPI_CHAT_MARK (text.h) behind each. */
+ * A description and an answer make a list: the public text asks for one, and behind the header of
+ * the answer stand its first items. Each is a number, the answer, a text and the answer's end; the
+ * last one is a number and the answer, from which a text goes on. Without a private prompt the
+ * record is the first item.
+ *
+ * Examples are public texts of the form that is wished for. Each is an item of the list, or else an
+ * earlier turn: the public prompt, and the example as its answer. Without a private prompt the
+ * record stands in their place, as the one item or turn. A model without turns sees documents, one
+ * after the other, with DPI_CHAT_MARK (text.h) behind each. */
 #ifndef DPINFER_PROMPTS_H
 #define DPINFER_PROMPTS_H
 

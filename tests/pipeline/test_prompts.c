@@ -103,6 +103,59 @@ TEST(test_answer) {
                    TEXTS("Write.", "love: \"REC\"!", "Write."));
 }
 
+/* What stands behind the texts of `turns`: the tokens of one text and then those of the answer. */
+static void assert_begun(const dpi_prompts *prompts, const char *user, const char *begun,
+                         const char *answer, const int32_t *found, size_t n) {
+    const char *const texts[] = {begun, answer};
+    int32_t wanted[2048];
+    size_t n_wanted, more;
+    dpi_prompts_info info;
+    dpi_prompts_info_init(&info);
+    assert_ok(dpi_prompts_info_get(prompts, &info, ERR));
+    assert_ok(dpi_prompt_encode(model, info.chat, NULL, 0, user, strlen(user), wanted, 2048,
+                                &n_wanted, ERR));
+    for (int i = 0; i < 2; i++, n_wanted += more)
+        assert_ok(dpi_tokenize(model, texts[i], strlen(texts[i]), 0, wanted + n_wanted,
+                               2048 - n_wanted, &more, ERR));
+    assert_int_equal(n, n_wanted);
+    assert_memory_equal(found, wanted, n * sizeof *found);
+}
+
+/* With an answer a description makes a list; the record is its first item, in the place of the
+ * examples or behind them. */
+TEST(test_list) {
+    static const struct {
+        int32_t chat, example_in;
+        const char *answer, *end, *user, *shown, *of_record;
+    } cases[] = {
+        {DPI_CHAT_ZEPHYR, DPI_EXAMPLE_IN_PUBLIC, " \"", "\"",
+         "Write a list of made-up love letters.",
+         "1. \"One.\"\n2. \"Two, {reference}.\"\n3.", "1. \"REC\"\n2."},
+        {DPI_CHAT_NONE, DPI_EXAMPLE_IN_BOTH, "Dear", "\n", "A list of made-up love letters:\n\n",
+         "1.\nDearOne.\n2.\nDearTwo, {reference}.\n3.\n",
+         "1.\nDearOne.\n2.\nDearTwo, {reference}.\n3.\nDearREC\n4.\n"},
+    };
+    for (int i = 0; i < 2; i++) {
+        dpi_prompt_options o = options(cases[i].chat, 2, cases[i].example_in);
+        dpi_prompts *prompts;
+        dpi_prompts_info info;
+        int32_t *tokens;
+        size_t n;
+        o.description = BYTES("{label} letters"), o.label = BYTES("love");
+        o.answer = (dpi_bytes){cases[i].answer, strlen(cases[i].answer)};
+        o.answer_end = (dpi_bytes){cases[i].end, strlen(cases[i].end)};
+        dpi_prompts_info_init(&info);
+        assert_ok(dpi_prompts_create(model, &o, 900, &prompts, ERR));
+        assert_ok(dpi_prompts_info_get(prompts, &info, ERR));
+        assert_begun(prompts, cases[i].user, cases[i].shown, cases[i].answer,
+                     dpi_prompts_public(prompts), (size_t)info.n_public);
+        assert_ok(dpi_prompts_encode(prompts, "REC", 3, &tokens, &n, ERR));
+        assert_begun(prompts, cases[i].user, cases[i].of_record, cases[i].answer, tokens, n);
+        dpi_private_free(tokens);
+        dpi_prompts_free(prompts);
+    }
+}
+
 TEST(test_refused) {
     static const dpi_bytes blank[] = {{"a", 1}, {" \n", 2}};
     dpi_prompts *prompts;

@@ -145,6 +145,9 @@ for given in --describe --query --public-prompt; do
     works plan "$model" plain --rho 1 -B 2 "$given" "$words"; expect_no_err "say it with"
 done
 works plan m.gguf plain --rho 1 -B 2; expect_no_err "say it with" # a base model continues
+works plan m.gguf plain --rho 1 -B 2 --public-prompt 'Ticket:'; expect_no_err "is an instruction"
+works plan m.gguf plain --rho 1 -B 2 --public-prompt 'Write: a'; expect_err "is an instruction"
+works plan "$model" plain --rho 1 -B 2 --public-prompt 'Write.'; expect_no_err "is an instruction"
 works run "$model" --plain --temp 0 -n 40 --describe "$words"
 check "a ticket" grep -qiE 'ticket|support|help desk|fault' out
 cp out ticket
@@ -174,10 +177,20 @@ expect_different out ticket
 # The private prompt ends with the public one, as with --public-prompt.
 task="Please write a fictional document of this kind: $words. Do not copy names, dates or other"
 described() { works run "$model" plain --rho 1e4 -B 2 -n 12 --seed 5 -t 1 -q "$@"; }
-described --describe "$words"; cp out a
-described --public-prompt "$task particulars. Output only the text of the new document."
+described --describe "$words" --private-prompt "Like {reference}:"; cp out a
+described --public-prompt "$task particulars. Output only the text of the new document." \
+    --private-prompt "Like {reference}:"
 expect_same out a
+# Without a prompt of the caller's it is a list of texts in quotes, which another wording or a
+# grammar replaces.
+described --describe "$words" --report list.json; cp out a
+expect_line list.json '"answer": " ' '"stops"'
 described --describe "other documents"; expect_different out a
+described --describe "$words" --answer ' "' --stop '"'; expect_same out a
+described --describe "$words" --answer 'Ticket: "' --stop '"'; expect_different out a
+printf 'root ::= "Yes" | "No"' >yes.gbnf
+described --describe "$words" --grammar yes.gbnf --report plain.json
+expect_line plain.json '"wording": null'
 printf 'text,ward\nx,burns\ny,burns\n' >w.csv
 works run "$model" w.csv --label-field ward --rho 1 -B 2 -n 4 \
     --describe "letters of the ward {label}"
