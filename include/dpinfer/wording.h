@@ -4,8 +4,9 @@
  *     dpi_wording  ->  dpi_word_rules_create  ->  generation.h, pace.h, drawing.h
  *
  * A wording is chosen without the records. What follows from it is a function of the tokens that
- * were released: it costs nothing, and every guarantee holds as it is (dp/PRIVACY.md section 27).
- * docs/prompts.md says what each setting is good for. */
+ * were released: it costs nothing, and every guarantee holds as it is (dp/PRIVACY.md sections 24
+ * and 27). docs/prompts.md says what each setting is good for.
+ */
 #ifndef DPINFER_WORDING_H
 #define DPINFER_WORDING_H
 
