@@ -166,25 +166,23 @@ json_t *dpi_claim_json(const dpi_claim *c) {
     return NULL;
 }
 
-dpi_status dpi_json_write(const json_t *value, char **json, size_t *n_bytes, dpi_error *err) {
-    *json = value ? dpi_json_text(value, JSON_COMPACT | JSON_REAL_PRECISION(17), n_bytes) : NULL;
-    return *json ? DPI_STATUS_OK : dpi_no_memory(err, "a claim");
-}
+enum { BYTES = JSON_COMPACT | JSON_REAL_PRECISION(17) };
 
 dpi_status dpi_claim_write(const dpi_claim *c, char **json, dpi_error *err) {
     size_t n_bytes;
     json_t *o = dpi_claim_json(c);
-    const dpi_status status = dpi_json_write(o, json, &n_bytes, err);
+    *json = o ? dpi_json_text(o, BYTES, &n_bytes) : NULL;
     json_decref(o);
-    return status;
+    return *json ? DPI_STATUS_OK : dpi_no_memory(err, "the claim");
 }
 
 dpi_status dpi_json_digest(const json_t *value, char hex[DPI_DIGEST_HEX + 1], dpi_error *err) {
     uint8_t digest[SHA256_DIGEST_SIZE];
     struct sha256_ctx hash;
     size_t n_bytes;
-    char *json;
-    DPI_TRY(dpi_json_write(value, &json, &n_bytes, err));
+    char *json = value ? dpi_json_text(value, BYTES, &n_bytes) : NULL;
+    if (!json)
+        return dpi_no_memory(err, "a digest");
     sha256_init(&hash);
     sha256_update(&hash, n_bytes, (const uint8_t *)json);
     sha256_digest(&hash, sizeof digest, digest);

@@ -1,69 +1,142 @@
-/* prompts_json.c - see prompts_json.h. Everything in it is public. */
+/* prompts_json.c - see prompts_json.h. Everything in it is public, and stays in private memory. */
 #include "pipeline/release/prompts_json.h"
 
-#include <stdlib.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
-#include "base/text.h"
+#include "base/utf8.h"
+#include "dpinfer/memory.h"
 #include "pipeline/prompts.h"
 
-/* A text that is no UTF-8, or has a NUL, has its bytes in hexadecimal. */
-static json_t *text_json(dpi_bytes text) {
-    dpi_text hex = {0};
-    const bool has_nul = text.n_bytes > 0 && memchr(text.data, '\0', text.n_bytes);
-    json_t *made = !text.data ? json_null()
-                   : has_nul  ? NULL
-                              : json_stringn(text.data, text.n_bytes);
-    for (size_t i = 0; !made && i < text.n_bytes; i++)
-        dpi_text_add(&hex, "%02x", (unsigned char)text.data[i]);
-    if (!made && !hex.failed)
-        made = json_pack("{s:s}", "bytes", hex.data);
-    free(hex.data);
-    return made;
+typedef struct writer {
+    char *data; /* private memory */
+    size_t n, capacity;
+    bool failed; /* out of memory */
+} writer;
+
+static void put(writer *w, const char *bytes, size_t n_bytes) {
+    w->failed = w->failed || !dpi_private_grow(&w->data, &w->capacity, w->n + n_bytes, 1);
+    if (w->failed || n_bytes == 0)
+        return;
+    memcpy(w->data + w->n, bytes, n_bytes);
+    w->n += n_bytes;
 }
 
-static json_t *examples_json(const dpi_prompt_options *o) {
-    json_t *list = json_array();
-    bool ok = list;
-    for (int32_t i = 0; i < o->n_examples && ok; i++)
-        ok = json_array_append_new(list, text_json(o->examples[i])) == 0;
-    if (ok)
-        return list;
-    json_decref(list);
-    return NULL;
+static void put_string(writer *w, const char *string) { put(w, string, strlen(string)); }
+
+/* A byte of a JSON string, as jansson writes it. */
+static void put_escaped(writer *w, char byte) {
+    static const char plain[] = "\"\\\b\f\n\r\t", escaped[] = "\"\\bfnrt";
+    const char *at = memchr(plain, byte, sizeof plain - 1);
+    char code[8];
+    if (at) {
+        snprintf(code, sizeof code, "\\%c", escaped[at - plain]);
+        put_string(w, code);
+    } else if ((unsigned char)byte < 0x20) {
+        snprintf(code, sizeof code, "\\u%04X", (unsigned)byte);
+        put_string(w, code);
+    } else {
+        put(w, &byte, 1);
+    }
+}
+
+/* A text that is no UTF-8, or has a NUL, has its bytes in hexadecimal. */
+static void put_text(writer *w, dpi_bytes text) {
+    const bool is_text = text.n_bytes == 0 || (!memchr(text.data, '\0', text.n_bytes) &&
+                                               dpi_is_utf8(text.data, text.n_bytes));
+    if (!text.data) {
+        put_string(w, "null");
+        return;
+    }
+    put_string(w, is_text ? "\"" : "{\"bytes\":\"");
+    for (size_t i = 0; i < text.n_bytes; i++) {
+        char hex[4];
+        snprintf(hex, sizeof hex, "%02x", (unsigned)(unsigned char)text.data[i]);
+        is_text ? put_escaped(w, text.data[i]) : put_string(w, hex);
+    }
+    put_string(w, is_text ? "\"" : "\"}");
+}
+
+/* A key behind others, and its text. */
+static void put_key(writer *w, const char *key, dpi_bytes text) {
+    put_string(w, ",\"");
+    put_string(w, key);
+    put_string(w, "\":");
+    put_text(w, text);
+}
+
+static void put_examples(writer *w, const dpi_prompt_options *o) {
+    put_string(w, ",\"examples\":[");
+    for (int32_t i = 0; i < o->n_examples; i++) {
+        put_string(w, i > 0 ? "," : "");
+        put_text(w, o->examples[i]);
+    }
+    put_string(w, "]");
 }
 
 /* [label, what {label} stands for], where a prompt names it. */
-static json_t *labels_json(const dpi_plan *plan) {
-    json_t *list = json_array();
-    bool ok = list;
+static void put_labels(writer *w, const dpi_plan *plan) {
     const bool named = dpi_prompt_options_have_label(&plan->options.prompts) != 0;
-    for (int32_t i = 0; named && i < plan->labels.n && ok; i++) {
+    put_string(w, ",\"labels\":[");
+    for (int32_t i = 0; named && i < plan->labels.n; i++) {
         const dpi_span *name = &plan->labels.names.at[i];
-        ok = json_array_append_new(
-                 list, json_pack("[o, o]", text_json((dpi_bytes){name->data, name->n_bytes}),
-                                 text_json(dpi_labels_meaning(&plan->labels, i)))) == 0;
+        put_string(w, i > 0 ? ",[" : "[");
+        put_text(w, (dpi_bytes){name->data, name->n_bytes});
+        put_string(w, ",");
+        put_text(w, dpi_labels_meaning(&plan->labels, i));
+        put_string(w, "]");
     }
-    if (ok)
-        return list;
-    json_decref(list);
-    return NULL;
+    put_string(w, "]");
 }
 
-dpi_status dpi_plan_prompts_json(const dpi_plan *plan, json_t **object, dpi_error *err) {
+static void put_all(writer *w, const dpi_plan *plan, const dpi_prompts *p) {
+    const dpi_prompt_options *o = &plan->options.prompts;
+    char most[24];
+    snprintf(most, sizeof most, "%d}", (int)o->max_reference_tokens);
+    put_string(w, "{\"chat\":\"");
+    put_string(w, dpi_chat_name(plan->prompts_info.chat));
+    put_string(w, "\"");
+    put_key(w, "system", o->system);
+    put_key(w, "public_prompt", dpi_prompts_public_text(p));
+    put_key(w, "private_prompt", dpi_prompts_private_text(p));
+    put_key(w, "description", o->description);
+    put_key(w, "query", o->query);
+    put_examples(w, o);
+    put_string(w, ",\"example_in\":");
+    put_string(w, o->example_in == DPI_EXAMPLE_IN_BOTH ? "\"both\"" : "\"public\"");
+    put_labels(w, plan);
+    put_string(w, ",\"max_reference_tokens\":");
+    put(w, most, strlen(most) + 1); /* with the NUL */
+}
+
+dpi_status dpi_plan_prompts_json(const dpi_plan *plan, char **json, dpi_error *err) {
     dpi_prompt_options o = plan->options.prompts;
     dpi_prompts *p;
+    writer w = {0};
     o.label = (dpi_bytes){NULL, 0}; /* {label} as it stands */
     DPI_TRY(dpi_prompts_sketch(plan->options.model, &o, &p, err));
-    *object = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:i}", "chat",
-        dpi_chat_name(plan->prompts_info.chat), "system", text_json(o.system), "public_prompt",
-        text_json(dpi_prompts_public_text(p)), "private_prompt",
-        text_json(dpi_prompts_private_text(p)), "description", text_json(o.description), "query",
-        text_json(o.query), "examples", examples_json(&o), "example_in",
-        o.example_in == DPI_EXAMPLE_IN_BOTH ? "both" : "public", "labels", labels_json(plan),
-        "max_reference_tokens", (int)o.max_reference_tokens);
+    put_all(&w, plan, p);
     dpi_prompts_free(p);
-    return *object ? DPI_STATUS_OK : dpi_no_memory(err, "the prompts");
+    if (w.failed) {
+        dpi_private_free(w.data);
+        return dpi_no_memory(err, "the prompts");
+    }
+    *json = w.data;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_plan_hash_prompts(dpi_plan *plan, dpi_error *err) {
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    struct sha256_ctx hash;
+    char *json;
+    DPI_TRY(dpi_plan_prompts_json(plan, &json, err));
+    sha256_init(&hash);
+    sha256_update(&hash, strlen(json), (const uint8_t *)json);
+    sha256_digest(&hash, sizeof digest, digest);
+    dpi_private_free(json);
+    for (size_t i = 0; i < sizeof digest; i++)
+        snprintf(plan->claim.prompts + 2 * i, 3, "%02x", digest[i]);
+    return DPI_STATUS_OK;
 }

@@ -6,7 +6,6 @@
 
 #include "base/status.h"
 #include "base/text.h"
-#include "pipeline/claim/claim_json.h"
 #include "pipeline/release/prompts_json.h"
 
 /* ---- Open ------------------------------------------------------------------------------------ */
@@ -233,12 +232,7 @@ dpi_status dpi_release_progress_get(const dpi_release *r, dpi_release_progress *
 }
 
 dpi_status dpi_release_prompts(const dpi_release *r, char **json, dpi_error *err) {
-    json_t *object;
-    size_t n_bytes;
-    DPI_TRY(dpi_plan_prompts_json(&r->plan, &object, err));
-    const dpi_status status = dpi_json_write(object, json, &n_bytes, err);
-    json_decref(object);
-    return status;
+    return dpi_plan_prompts_json(&r->plan, json, err);
 }
 
 void dpi_release_label(const dpi_release *r, int32_t index, const char **label, size_t *n_bytes) {

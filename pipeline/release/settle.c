@@ -14,7 +14,6 @@
 #include "dp/methods/method.h"
 #include "engine/adapter.h"
 #include "pipeline/run.h"
-#include "pipeline/claim/claim_json.h"
 #include "pipeline/claim/wording_json.h"
 #include "pipeline/records/records.h"
 #include "pipeline/release/plan.h"
@@ -418,11 +417,7 @@ static dpi_status settle_prompts(dpi_plan *plan, dpi_error *err) {
     for (int32_t i = 0; i < n; i++)
         DPI_TRY(add_prompts(plan, differ ? dpi_labels_meaning(&plan->labels, i) : (dpi_bytes){0},
                             err));
-    json_t *object;
-    DPI_TRY(dpi_plan_prompts_json(plan, &object, err));
-    const dpi_status status = dpi_json_digest(object, plan->claim.prompts, err);
-    json_decref(object);
-    return status;
+    return dpi_plan_hash_prompts(plan, err);
 }
 
 /* By position a sampler is made at once: whatever could be wrong with it is known before a charge.

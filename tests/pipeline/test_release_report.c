@@ -55,15 +55,18 @@ static void check_report(const dpi_release_options *o) {
 
 /* Each part of the prompts is in the claim's hash of them, and a report takes them in full. */
 TEST(test_prompts) {
-    static const dpi_bytes text = {"Write.", 6}, with_record = {"As {reference}.", 15};
+    static const dpi_bytes text = {"Write.", 6}, with_record = {"As {reference}.", 15},
+                           odd = {"\"\\\b\f\n\r\t\x1f\x7f/\xc3\xa9", 12};
     char digests[11][DPI_DIGEST_HEX + 8];
     for (int i = 0; i < 11; i++) {
         dpi_release_options o = options_of(NULL);
         dpi_prompt_options *p = &o.prompts;
         char *json;
         dpi_report *report;
-        *(i == 1 ? &p->public_prompt : i == 2 ? &p->query : i == 3 ? &p->system
-          : i == 4 ? &p->description : &(dpi_bytes){0}) = text;
+        *(i == 1 ? &p->public_prompt : i == 2 ? &p->query : i == 4 ? &p->description
+                                                         : &(dpi_bytes){0}) = text;
+        if (i == 3)
+            p->system = odd;
         if (i == 5)
             p->private_prompt = with_record;
         if (i == 6 || i == 7 || i == 10)
@@ -76,7 +79,7 @@ TEST(test_prompts) {
         assert_ok(dpi_release_prompts(release, &json, ERR));
         assert_ok(dpi_report_create(run, model, DPI_BUILTIN_MODEL, &report, ERR));
         assert_ok(dpi_report_prompts(report, json, ERR));
-        free(json);
+        dpi_private_free(json);
         dpi_report_free(report);
         strcpy(digests[i], run->prompts);
         for (int k = 0; k < i; k++)

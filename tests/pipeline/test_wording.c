@@ -247,6 +247,7 @@ static dpi_prompts *prompts_of(int32_t chat, const char *answer, dpi_prompts_inf
     dpi_prompts *prompts = NULL;
     o.chat = chat;
     o.public_prompt = (dpi_bytes){"Write about {label}.", 20};
+    o.private_prompt = (dpi_bytes){"As {reference} on {label}.", 26}; /* no earlier answer */
     o.label = (dpi_bytes){"rain", 4};
     o.answer = (dpi_bytes){answer, answer ? strlen(answer) : 0};
     assert_ok(dpi_prompts_create(vocabulary, &o, N_ROOM, &prompts, ERR));

@@ -359,5 +359,6 @@ expect_line told.json '"public_prompt": "Say \\"so\\":"'
 sed 's/"An example."/"Another one."/' told.json >bad.json; wrong claim.prompts bad.json
 sed 's/"prompts": "./"prompts": "x/' told.json >bad.json; run verify bad.json
 check "a hash has hexadecimal digits" test "$rc" -eq 5
+refuse 2 "--report-prompts needs --report" run m.gguf refs.jsonl --rho 1 --report-prompts
 
 finish

@@ -209,6 +209,8 @@ static int open_outputs(const args *a, run *r) {
                       : CLI_OK;
     if (code == CLI_OK)
         code = add_meta(a, r->report);
+    if (code == CLI_OK && a->v[OPT_REPORT_PROMPTS].i && !hashed)
+        code = cli_fail(CLI_USAGE, "--report-prompts needs --report");
     if (code == CLI_OK && a->v[OPT_SIGN].given)
         code = a->n_reports > 0 ? signature_try(a->v[OPT_SIGN].s)
                                 : cli_fail(CLI_USAGE, "--sign needs --report");

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dpinfer/memory.h"
 #include "tools/shared/report_files.h"
 #include "tools/shared/signature.h"
 #include "tools/terminal/output.h"
@@ -12,7 +13,7 @@ static dpi_status tell_prompts(const dpi_release *release, dpi_report *report, d
     if (status != DPI_STATUS_OK)
         return status;
     status = dpi_report_prompts(report, json, err);
-    free(json);
+    dpi_private_free(json);
     return status;
 }
 
