@@ -8,7 +8,7 @@
 #include "dpinfer/memory.h"
 #include "dpinfer/text.h"
 #include "eval/fail.h"
-#include "eval/words.h"
+#include "eval/terms.h"
 
 enum { ROWS = 64 }; /* logits that are held at a time */
 

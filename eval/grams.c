@@ -7,7 +7,7 @@
 
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
-#include "eval/words.h"
+#include "eval/terms.h"
 
 /* An n-gram and the text that it is in. */
 typedef struct gram {

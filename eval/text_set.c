@@ -6,7 +6,7 @@
 
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
-#include "eval/words.h"
+#include "eval/terms.h"
 
 enum { TEXTS_MAX = 1 << 20, WORDS_MAX = 1 << 27 };
 

@@ -12,7 +12,7 @@ typedef struct eval_text {
     char *text; /* with a NUL behind it */
     size_t n_bytes;
     char *label; /* NULL: it has none */
-    uint64_t *word, *term; /* terms (words.h) are there where a label is */
+    uint64_t *word, *term; /* terms (terms.h) are there where a label is */
     int32_t n_words, n_terms;
     int32_t record; /* its position in the source */
 } eval_text;

@@ -43,7 +43,7 @@ NO_USER = {
     "dpi_local_rantext_z", "dpi_local_threshold", "dpi_magnitude_exactly", "dpi_magnitude_of",
     "dpi_quota_processors", "dpi_tuner_sum", "dpi_type_at",
     "dpi_vocab_is_control", "eval_logistic", "eval_logistic_sensitivity", "eval_noise_gaussian",
-    "eval_noise_of_length", "mauve_of_histograms",
+    "eval_noise_of_length",
     "fftw_assertion_failed",  # the library FFTW calls it
 }
 

@@ -1,5 +1,5 @@
-/* words.c - see words.h. */
-#include "eval/words.h"
+/* terms.c - see terms.h. */
+#include "eval/terms.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
