@@ -166,13 +166,20 @@ def base_texts(o, model, domain):
     return [json.loads(line)["text"] for line in out.splitlines()]
 
 
+def asked(description):
+    """A public prompt for the built-in model, which writes a document and goes on with no list."""
+    return (f"Please write a fictional document of this kind: {description}. Do not copy names, "
+            "dates or other particulars. Output only the text of the new document.")
+
+
 def ink_texts(o, model, domain, records, epsilon):
     """Texts of InvisibleInk with its pace, of all records: a text of each 31. Its seconds."""
     num = max(1, len(records) // SLOTS)
     with tempfile.TemporaryDirectory() as folder:
         path = write_lines(f"{folder}/records.jsonl", ({"text": t} for t in records))
         begin = processor_seconds()
-        out = run([f"{o.build}/dpinfer", "run", model, path, "--describe", DESCRIPTIONS[domain],
+        out = run([f"{o.build}/dpinfer", "run", model, path, "--public-prompt",
+                   asked(DESCRIPTIONS[domain]),
                    "--epsilon", epsilon, "--delta", 1 / (2 * len(records)), "-B",
                    min(SLOTS, len(records)), "--num", num, "-n", 264, "--temp", 1, "--jsonl", "-q",
                    "-t", o.threads])

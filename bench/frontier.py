@@ -92,7 +92,8 @@ def texts_of(out):
 def run_words(o, domain, path, epsilon, n, extra):
     """dpinfer run over all records, a text of each SLOTS of them."""
     budget = 1e6 if math.isinf(epsilon) else epsilon
-    return [f"{o.build}/dpinfer", "run", MODEL, path, "--describe", tuning.DESCRIPTIONS[domain],
+    return [f"{o.build}/dpinfer", "run", MODEL, path, "--public-prompt",
+            tuning.asked(tuning.DESCRIPTIONS[domain]),
             "--epsilon", budget, "--delta", 1 / (2 * n), "-B", SLOTS, "--num", max(1, n // SLOTS),
             "-n", TOKENS, "--jsonl", "-q", "-t", o.threads] + extra
 
@@ -113,8 +114,8 @@ def write_texts(o, method, domain, records, epsilon, folder):
         texts = []
         for i in range(n):
             texts += texts_of(tuning.run(
-                [f"{o.build}/dpinfer", "run", MODEL, path, "--describe",
-                 tuning.DESCRIPTIONS[domain], "--plain", "--reference", i + 1, "-n", TOKENS,
+                [f"{o.build}/dpinfer", "run", MODEL, path, "--public-prompt",
+                 tuning.asked(tuning.DESCRIPTIONS[domain]), "--plain", "--reference", i + 1, "-n", TOKENS,
                  "--seed", i, "--jsonl", "-q", "-t", o.threads]))
     elif method == "augpe":
         texts = texts_of(tuning.run(

@@ -75,8 +75,8 @@ def n_texts(o):
 def draw(o, folder, method, schema, epsilon):
     """The texts' file, processor seconds of a text."""
     texts, n = f"{folder}/texts.jsonl", n_texts(o)
-    common = ["-n", TOKENS, "--describe", DESCRIPTION, "--jsonl", "-q", "-t", o.threads,
-              "-o", texts, "--overwrite"] + (["--json-schema", f"{folder}/schema.json"]
+    common = ["-n", TOKENS, "--public-prompt", tuning.asked(DESCRIPTION), "--jsonl", "-q",
+              "-t", o.threads, "-o", texts, "--overwrite"] + (["--json-schema", f"{folder}/schema.json"]
                                              if schema else [])
     budget = ["--epsilon", epsilon, "--delta", DELTA]
     begin = tuning.processor_seconds()

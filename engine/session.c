@@ -424,6 +424,10 @@ dpi_status dpi_session_fork(dpi_session *s, int32_t from, int32_t to, int32_t n_
     return DPI_STATUS_OK;
 }
 
+float *dpi_session_logits_row(dpi_session *s, int32_t seq) {
+    return seq < 0 || seq >= s->n_seq || !s->ready[seq] ? NULL : logits_of(s, seq);
+}
+
 const float *dpi_session_logits(const dpi_session *s, int32_t seq) {
     return seq < 0 || seq >= s->n_seq || !s->ready[seq] ? NULL : logits_of(s, seq);
 }

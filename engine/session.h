@@ -90,6 +90,10 @@ struct dpi_session {
 /* The pass. The caches have room; lengths are the caller's to advance. */
 void dpi_forward(dpi_session *session, const dpi_token_batch *batch);
 
+/* dpi_session_logits, for a caller who changes them before they are read. No later pass depends on
+ * them. */
+float *dpi_session_logits_row(dpi_session *session, int32_t seq);
+
 /* Logits of other rows of the last pass: `batch` is that pass's but for head_first and n_head.
  * Those of tokens ids [n_ids], ascending, and of some beside them; NULL: all. */
 void dpi_forward_head(dpi_session *session, const dpi_token_batch *batch, const int32_t *ids,

@@ -49,6 +49,7 @@
 #include "dpinfer/status.h"
 #include "dpinfer/text.h"
 #include "dpinfer/textfile.h"
+#include "dpinfer/wording.h"
 #include "dpinfer/write.h"
 
 #endif

@@ -192,6 +192,7 @@ static dpi_status begin_text(dpi_drawing *d, int32_t seq, dpi_error *err) {
     o.public_tokens = dpi_prompts_public(prompts), o.n_public = (size_t)info.n_public;
     o.prompt_seqs = &prompt_seq;
     o.mask = d->o.mask;
+    o.rules = d->o.rules, o.n_answer = info.n_answer;
     DPI_TRY(dpi_generation_create(&o, &s->generation, err));
     /* The prompt is there, so that this advance forks it: prompt_seq has to live no longer. */
     return dpi_generation_advance(&s->generation, 1, &event, err);
@@ -204,7 +205,7 @@ static dpi_status keep_text(drawn *t, const dpi_generation_event *e, dpi_error *
     memcpy(t->data, e->text, e->n_bytes);
     t->n_bytes = e->n_bytes;
     t->n_drawn = e->n_drawn;
-    t->over = true, t->ended = e->end == DPI_END_EOG;
+    t->over = true, t->ended = dpi_end_is_own(e->end);
     return DPI_STATUS_OK;
 }
 

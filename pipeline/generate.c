@@ -50,7 +50,7 @@ static dpi_status run(dpi_generation *g, const dpi_generate_input *input,
         if (h->on_progress)
             h->on_progress(h->user, e.n_drawn, input->n_tokens);
     }
-    result->ended = e.end == DPI_END_EOG;
+    result->ended = dpi_end_is_own(e.end);
     return DPI_STATUS_OK;
 }
 

@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
+#include "engine/session.h"
 #include "pipeline/generation_options.h"
 #include "pipeline/released_text.h"
 
@@ -50,6 +51,7 @@ struct dpi_generation {
     bool current;         /* the logits are those after the last token */
     bool drawn;           /* `token` is drawn, and not yet told */
     bool partial;    /* the next step computes all logits of the public sequence only. Public */
+    int32_t n_shifted; /* rows of seqs whose logits have got what the wording gives */
     bool incomplete; /* the step has left logits out, of the rows from first_row on */
     int32_t first_row;
     int32_t token;
@@ -212,22 +214,13 @@ static dpi_status read_slot(dpi_generation *g, dpi_generation_event *event, dpi_
 
 /* ---- Draws ----------------------------------------------------------------------------------- */
 
-/* The tokens that may come: a function of those that were released. */
-static dpi_status allow_tokens(dpi_generation *g, dpi_error *err) {
-    const uint64_t *bits;
-    int32_t n;
-    if (!g->masked)
-        return DPI_STATUS_OK;
-    DPI_TRY(dpi_mask_text_allowed(g->masked, &bits, &n, err));
-    return dpi_sampler_allow(g->options.sampler, bits, err);
-}
-
 /* The references' logits of the candidates, where the step has left them out. Few candidates now
  * are the sign of few after the next token. */
 static dpi_status complete_logits(dpi_generation *g, const float *public_logits, dpi_error *err) {
     const int32_t *ids = NULL;
     int32_t n_ids = 0;
-    dpi_status status = allow_tokens(g, err);
+    dpi_status status =
+        dpi_worded_allow(g->masked, g->released.ruled, g->options.sampler, err);
     if (status == DPI_STATUS_OK)
         status = dpi_sampler_candidates(g->options.sampler, public_logits, &ids, &n_ids, err);
     if (g->incomplete) {
@@ -295,13 +288,22 @@ static dpi_status next_token(dpi_generation *g, const float *public_logits, dpi_
                      : dpi_sampler_step(o->sampler, public_logits, g->logits, &g->token, err);
 }
 
+/* What the wording gives tokens: once to each of the first n rows. */
+static void shift_logits(dpi_generation *g, int32_t n) {
+    for (; g->n_shifted < n; g->n_shifted++)
+        dpi_worded_shift(g->released.ruled,
+                         dpi_session_logits_row(g->options.session, g->seqs[g->n_shifted]));
+}
+
 static dpi_status draw(dpi_generation *g, dpi_error *err) {
     const dpi_generation_options *o = &g->options;
     const float *public_logits = dpi_session_logits(o->session, o->first_seq);
     if (!g->begun)
         DPI_TRY(begin_sampler(g, err));
     g->begun = true;
+    shift_logits(g, 1); /* before the candidates: V_k+ is that of these logits */
     DPI_TRY(complete_logits(g, public_logits, err));
+    shift_logits(g, g->n_active);
     DPI_TRY(check_sampler(g, err));
     for (int32_t i = 1; i < g->n_active; i++)
         g->logits[g->seqs[i] - o->first_seq - 1] = dpi_session_logits(o->session, g->seqs[i]);
@@ -314,14 +316,15 @@ static dpi_status draw(dpi_generation *g, dpi_error *err) {
 
 /* Releases the token that was drawn. */
 static dpi_status tell(dpi_generation *g, dpi_generation_event *event, dpi_error *err) {
-    if (g->masked) /* the first that can fail, and then nothing is changed */
+    /* The first that can fail, and then nothing is changed. */
+    if (g->masked && !dpi_worded_is_cut(g->released.ruled))
         DPI_TRY(dpi_mask_text_push(g->masked, g->token, err));
     DPI_TRY(dpi_released_push(&g->released, g->token, &event->text, &event->n_bytes, err));
     g->drawn = false;
-    if (!g->options.ignore_eog &&
-        dpi_token_is_eog(dpi_session_model(g->options.session), g->token))
-        g->end = DPI_END_EOG;
-    else if (g->n_drawn == g->n_tokens)
+    g->end = dpi_released_end_of(&g->released, dpi_session_model(g->options.session), g->token);
+    if (g->end == DPI_END_EOG && g->options.ignore_eog)
+        g->end = DPI_END_NONE;
+    if (g->end == DPI_END_NONE && g->n_drawn == g->n_tokens)
         g->end = DPI_END_LENGTH;
     if (g->end != DPI_END_NONE)
         g->phase = ENDING;
@@ -447,6 +450,7 @@ static void step(advance *a) {
         note(a, i, status);
         if (status == DPI_STATUS_OK) {
             g->current = true;
+            g->n_shifted = 0;
             g->incomplete = g->partial && g->n_active > 1;
         }
     }
@@ -553,6 +557,10 @@ static dpi_status allocate(dpi_generation *g, dpi_error *err) {
     if (o->mask)
         DPI_TRY(dpi_mask_text_create_begun(o->mask, o->public_tokens + o->n_public - o->n_begun,
                                            (size_t)o->n_begun, &g->masked, err));
+    if (o->rules)
+        return dpi_released_open_ruled(o->rules, o->text,
+                                       o->public_tokens + o->n_public - o->n_answer,
+                                       (size_t)o->n_answer, &g->released, err);
     const dpi_model *model = dpi_session_model(o->session);
     return dpi_released_open(model, o->text, g->n_tokens, &g->released, err);
 }

@@ -4,7 +4,9 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "dpinfer/text.h"
+#include "engine/session.h"
 #include "pipeline/pace_texts.h"
+#include "pipeline/released_text.h"
 
 enum { TEXTS = 8 };
 
@@ -16,6 +18,7 @@ typedef struct walk {
     int32_t live[DPI_PACE_TEXTS_MAX];  /* [n_live] texts that go on */
     int32_t token[DPI_PACE_TEXTS_MAX]; /* their last tokens */
     dpi_mask_text *masked[DPI_PACE_TEXTS_MAX]; /* places in the grammar; NULL: there is none */
+    dpi_released released[DPI_PACE_TEXTS_MAX]; /* without rules nothing is kept of a text */
     int32_t n_live;
 } walk;
 
@@ -32,6 +35,7 @@ static dpi_status check_search(const dpi_pace_search *x, dpi_error *err) {
                         "public prompt empty");
     DPI_TRY(dpi_check_range("n_texts", x->n_texts, 1, DPI_PACE_TEXTS_MAX, err));
     DPI_TRY(dpi_check_range("n_steps", x->n_steps, 0, INT32_MAX, err));
+    DPI_TRY(dpi_check_range("n_answer", x->n_answer, 0, (int64_t)x->n_public, err));
     for (int32_t i = 0; i < x->n_texts; i++)
         if (dpi_session_length(x->session, i) != 0)
             return dpi_fail(err, DPI_STATUS_STATE,
@@ -42,11 +46,15 @@ static dpi_status check_search(const dpi_pace_search *x, dpi_error *err) {
 
 static dpi_status open_walk(walk *w, int32_t n_tokens, dpi_error *err) {
     const dpi_pace_search *x = w->search;
+    const int32_t *answer = x->public_tokens + x->n_public - x->n_answer;
     w->n_steps = x->n_steps > 0 && x->n_steps < n_tokens ? x->n_steps : n_tokens;
     for (int32_t i = 0; i < x->n_texts; i++) {
         DPI_TRY(dpi_pace_texts_begin(w->texts, w->n_steps, err));
         if (x->mask)
             DPI_TRY(dpi_mask_text_create(x->mask, &w->masked[i], err));
+        if (x->rules)
+            DPI_TRY(dpi_released_open_ruled(x->rules, DPI_TEXT_NONE, answer, (size_t)x->n_answer,
+                                            &w->released[i], err));
     }
     return DPI_STATUS_OK;
 }
@@ -66,14 +74,18 @@ static dpi_status read_prompt(walk *w, dpi_error *err) {
 
 /* The next token of a text, and how sure the public model was. */
 static dpi_status draw(walk *w, int32_t text, int32_t *token, dpi_error *err) {
-    const float *logits = dpi_session_logits(w->search->session, text);
-    const uint64_t *allowed = NULL;
-    int32_t n;
-    if (w->masked[text])
-        DPI_TRY(dpi_mask_text_allowed(w->masked[text], &allowed, &n, err));
-    DPI_TRY(dpi_pace_texts_step(w->texts, text, logits, allowed, err));
-    DPI_TRY(dpi_sampler_step(dpi_pace_texts_sampler(w->texts), logits, NULL, token, err));
-    return w->masked[text] ? dpi_mask_text_push(w->masked[text], *token, err) : DPI_STATUS_OK;
+    float *logits = dpi_session_logits_row(w->search->session, text);
+    dpi_sampler *sampler = dpi_pace_texts_sampler(w->texts);
+    dpi_worded *worded = w->released[text].ruled;
+    dpi_worded_shift(worded, logits);
+    DPI_TRY(dpi_sampler_begin(sampler, err));
+    DPI_TRY(dpi_worded_allow(w->masked[text], worded, sampler, err));
+    DPI_TRY(dpi_pace_texts_step(w->texts, text, logits, err));
+    DPI_TRY(dpi_sampler_step(sampler, logits, NULL, token, err));
+    DPI_TRY(dpi_released_push(&w->released[text], *token, NULL, NULL, err));
+    return w->masked[text] && !dpi_worded_is_cut(worded)
+               ? dpi_mask_text_push(w->masked[text], *token, err)
+               : DPI_STATUS_OK;
 }
 
 static dpi_status draw_all(walk *w, dpi_error *err) {
@@ -85,7 +97,7 @@ static dpi_status draw_all(walk *w, dpi_error *err) {
         DPI_TRY(draw(w, text, &token, err));
         w->live[n] = text;
         w->token[n] = token;
-        if (dpi_token_is_eog(model, token))
+        if (dpi_released_end_of(&w->released[text], model, token) != DPI_END_NONE)
             dpi_pace_texts_end(w->texts, text);
         else
             n++;
@@ -115,6 +127,7 @@ static dpi_status find(walk *w, int32_t n_tokens, dpi_error *err) {
     for (int32_t i = 0; i < w->search->n_texts; i++) {
         dpi_session_reset(w->search->session, i);
         dpi_mask_text_free(w->masked[i]);
+        dpi_released_close(&w->released[i]);
     }
     return status;
 }

@@ -70,12 +70,9 @@ dpi_status dpi_pace_texts_begin(dpi_pace_texts *x, int32_t n_most, dpi_error *er
 }
 
 dpi_status dpi_pace_texts_step(dpi_pace_texts *x, int32_t text, const float *logits,
-                               const uint64_t *allowed, dpi_error *err) {
+                               dpi_error *err) {
     public_text *t = &x->at[text];
     dpi_distribution d;
-    DPI_TRY(dpi_sampler_begin(x->sampler, err));
-    if (allowed)
-        DPI_TRY(dpi_sampler_allow(x->sampler, allowed, err));
     DPI_TRY(dpi_sampler_distribution(x->sampler, logits, NULL, &d, err));
     t->step[t->n].top = dpi_pace_top(d.weights, (size_t)d.n_support);
     count_octaves(&d, &t->step[t->n].all);
@@ -96,9 +93,12 @@ dpi_status dpi_pace_texts_add(dpi_pace_texts *x, const float *logits, int32_t n_
     DPI_TRY(dpi_check_range("n_tokens", n_tokens, 1, x->method.n_tokens, err));
     DPI_TRY(dpi_check_range("ended", ended, 0, 1, err));
     DPI_TRY(dpi_pace_texts_begin(x, n_tokens, err));
-    for (int32_t t = 0; t < n_tokens && status == DPI_STATUS_OK; t++)
-        status = dpi_pace_texts_step(x, text, logits + (size_t)t * (size_t)x->method.n_vocab, NULL,
-                                     err);
+    for (int32_t t = 0; t < n_tokens && status == DPI_STATUS_OK; t++) {
+        status = dpi_sampler_begin(x->sampler, err);
+        if (status == DPI_STATUS_OK)
+            status = dpi_pace_texts_step(x, text, logits + (size_t)t * (size_t)x->method.n_vocab,
+                                         err);
+    }
     if (status != DPI_STATUS_OK) { /* the text is not there */
         free(x->at[--x->n_texts].step);
         return status;

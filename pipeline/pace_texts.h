@@ -9,10 +9,10 @@
 /* One more text, of at most n_most steps; they are 0, 1, .. in this order. Errors: MEMORY, LIMIT.
  */
 dpi_status dpi_pace_texts_begin(dpi_pace_texts *texts, int32_t n_most, dpi_error *err);
-/* The next step of a text, of public logits; allowed: bits of the tokens that a grammar allows,
- * NULL: all. Errors: NUMERIC, ARG. */
+/* The next step of a text, of public logits, as dpi_pace_texts_sampler sees them: it was begun, and
+ * told which tokens are allowed. Errors: NUMERIC, ARG. */
 dpi_status dpi_pace_texts_step(dpi_pace_texts *texts, int32_t text, const float *logits,
-                               const uint64_t *allowed, dpi_error *err);
+                               dpi_error *err);
 /* The model has ended it. */
 void dpi_pace_texts_end(dpi_pace_texts *texts, int32_t text);
 /* What draws the token of the step that was added last, from bits that are a constant. NULL: the

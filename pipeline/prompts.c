@@ -3,6 +3,7 @@
 #include "dpinfer/prompts.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,21 +22,30 @@ typedef struct owned_text {
     size_t n_bytes;
 } owned_text;
 
+/* Where a record stands. */
+typedef enum record_place {
+    IN_TEXT,  /* in private_text, for {reference} */
+    IN_TURN,  /* it is an earlier answer */
+    IN_LIST   /* it is an item of the list that the answer begins with */
+} record_place;
+
 struct dpi_prompts {
     const dpi_model *model;
-    owned_text private_text, public_text, system;
+    owned_text private_text, public_text, system, answer, answer_end;
+    owned_text examples[DPI_EXAMPLES_MAX]; /* as earlier answers */
+    int32_t n_examples, example_in;
+    int32_t place; /* a record_place */
     size_t before; /* bytes of private_text before {reference} */
-    int32_t *public_tokens;
+    int32_t *public_tokens, *answer_tokens; /* the latter [info.n_answer] */
     dpi_prompts_info info;
 };
 
-static const char placeholder[] = "{reference}", label_mark[] = "{label}";
-enum { PLACEHOLDER_BYTES = sizeof placeholder - 1, LABEL_BYTES = sizeof label_mark - 1 };
+static const char placeholder[] = DPI_REFERENCE_MARK;
+enum { PLACEHOLDER_BYTES = sizeof placeholder - 1, LABEL_BYTES = sizeof DPI_LABEL_MARK - 1 };
 
 /* The defaults. The private prompt is the public one after a record, so that both ask for the
- * same thing whatever public prompt is given. Base models continue: nothing before, or a
- * document, stands before the text that they write. */
-static const char base_lead[] = "{reference}\n\n";
+ * same thing whatever public prompt is given. */
+static const char base_lead[] = "{reference}\n\n"; /* of a query */
 static const char base_task[] = "";
 static const char chat_lead[] = DPI_CHAT_BEFORE "{reference}" DPI_CHAT_AFTER;
 static const char chat_task[] = DPI_CHAT_TASK;
@@ -77,114 +87,126 @@ static dpi_status copy_text(dpi_bytes from, owned_text *text, dpi_error *err) {
 
 static dpi_bytes view(owned_text text) { return (dpi_bytes){text.data, text.n_bytes}; }
 
-/* ---- Options -------------------------------------------------------------------------------- */
-
-void dpi_prompt_options_init(dpi_prompt_options *options) {
-    *options = (dpi_prompt_options){.struct_size = sizeof *options, .chat = DPI_CHAT_AUTO};
-}
-
-int dpi_count_references(dpi_bytes text) {
-    int n = 0;
-    for (size_t i = 0; i + PLACEHOLDER_BYTES <= text.n_bytes; i++)
-        n += memcmp(text.data + i, placeholder, PLACEHOLDER_BYTES) == 0;
-    return n;
-}
-
-/* Bytes before the next {label}; all of them: there is none. */
-static size_t find_label(dpi_bytes text) {
-    const char *at = text.n_bytes > 0 ? memmem(text.data, text.n_bytes, label_mark, LABEL_BYTES)
-                                      : NULL;
-    return at ? (size_t)(at - text.data) : text.n_bytes;
-}
-
-int32_t dpi_prompt_options_have_label(const dpi_prompt_options *o) {
-    const dpi_bytes texts[] = {o->public_prompt, o->private_prompt, o->description, o->query,
-                               o->system};
-    bool found = false;
-    for (int i = 0; i < 5; i++)
-        found |= find_label(texts[i]) < texts[i].n_bytes;
-    return found;
-}
-
-static bool is_blank(dpi_bytes text) {
-    for (size_t i = 0; i < text.n_bytes; i++)
-        if (!memchr(" \t\r\n", text.data[i], 4))
-            return false;
-    return true;
-}
-
-/* The query is the task of both prompts, so that nothing is left for the other options to say. */
-static dpi_status check_query(const dpi_prompt_options *o, dpi_error *err) {
-    if (!o->query.data)
-        return DPI_STATUS_OK;
-    if (o->private_prompt.data || o->public_prompt.data)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "query and %s_prompt: allowed is one of them (the query is the public "
-                        "prompt, and comes after the record in the private one)",
-                        o->public_prompt.data ? "public" : "private");
-    if (is_blank(o->query))
-        return dpi_fail(err, DPI_STATUS_ARG, "query: found no text, allowed is a question");
-    if (dpi_count_references(o->query) > 0)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "query: found {reference}, which stands before the query in any case");
-    return DPI_STATUS_OK;
-}
-
-/* A description makes the public prompt, and stands in the private one behind the record. */
-static dpi_status check_description(const dpi_prompt_options *o, dpi_error *err) {
-    if (!o->description.data)
-        return DPI_STATUS_OK;
-    if (o->public_prompt.data || o->query.data)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "description and %s: allowed is one of them (each is the public prompt)",
-                        o->query.data ? "query" : "public_prompt");
-    if (is_blank(o->description))
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "description: found no text, allowed is what kind of documents these are");
-    if (dpi_count_references(o->description) > 0)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "description: found {reference}, which only the private prompt may hold");
-    return DPI_STATUS_OK;
-}
-
-dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err) {
-    if (o->struct_size != sizeof *o)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_prompt_options: struct_size is %zu, must be %zu",
-                        o->struct_size, sizeof *o);
-    if (!dpi_chat_name(o->chat))
-        return dpi_fail(err, DPI_STATUS_ARG, "chat: found '%d', allowed is a dpi_chat", o->chat);
-    if (o->max_reference_tokens < 0)
-        return dpi_fail(err, DPI_STATUS_ARG, "max_reference_tokens: found '%d', allowed 0 or more",
-                        o->max_reference_tokens);
-    DPI_TRY(check_query(o, err));
-    DPI_TRY(check_description(o, err));
-    int n = o->private_prompt.data ? dpi_count_references(o->private_prompt) : 1;
-    if (n != 1)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "private_prompt: found %d times {reference}, allowed once", n);
-    if (dpi_count_references(o->label) > 0)
-        return dpi_fail(err, DPI_STATUS_ARG, "label: found {reference}, which no label may hold");
-    if (dpi_count_references(o->public_prompt) > 0)
-        return dpi_fail(err, DPI_STATUS_ARG, "public_prompt: found {reference}, which only the "
-                                             "private prompt may hold");
-    return DPI_STATUS_OK;
-}
-
 /* ---- Encoding ------------------------------------------------------------------------------- */
 
-static dpi_status encode(const dpi_prompts *p, dpi_bytes text, int32_t **tokens, size_t *n_tokens,
-                         dpi_error *err) {
-    size_t capacity = 4 * (p->system.n_bytes + text.n_bytes) + DPI_PROMPT_FRAME;
-    int32_t *ids = dpi_private_malloc(capacity * sizeof *ids);
+/* Earlier turns, and then a text of the user. */
+typedef struct conversation {
+    dpi_turn turns[DPI_TURNS_MAX];
+    size_t n_turns;
+    dpi_bytes text, begun; /* begun: the answer so far, before p->answer */
+} conversation;
+
+/* Behind the header of the answer, where a text begins anew. */
+static dpi_status add_tokens(const dpi_prompts *p, dpi_bytes text, int32_t *ids, size_t *n,
+                             dpi_error *err) {
+    size_t more = 0;
+    if (text.n_bytes > 0)
+        DPI_TRY(dpi_tokenize(p->model, text.data, text.n_bytes, 0, ids + *n,
+                             4 * text.n_bytes + 5, &more, err));
+    *n += more;
+    return DPI_STATUS_OK;
+}
+
+/* The tokens of the answer stand behind all others: they are the same in each prompt. */
+static dpi_status encode(const dpi_prompts *p, const conversation *c, int32_t **tokens,
+                         size_t *n_tokens, dpi_error *err) {
+    const size_t n_answer = (size_t)p->info.n_answer;
+    size_t n_bytes = p->system.n_bytes + c->text.n_bytes;
+    for (size_t i = 0; i < c->n_turns; i++)
+        n_bytes += c->turns[i].n_user + c->turns[i].n_answer;
+    const size_t capacity = 4 * n_bytes + DPI_PROMPT_FRAME + c->n_turns * DPI_EARLIER_FRAME;
+    const size_t n_begun = 4 * c->begun.n_bytes + 5;
+    int32_t *ids = dpi_private_malloc((capacity + n_begun + n_answer) * sizeof *ids);
     if (!ids)
         return dpi_no_memory(err, "the prompts");
     dpi_status status =
-        dpi_prompt_encode(p->model, p->info.chat, p->system.data, p->system.n_bytes, text.data,
-                          text.n_bytes, ids, capacity, n_tokens, err);
-    if (status != DPI_STATUS_OK)
+        dpi_turns_encode(p->model, p->info.chat, p->system.data, p->system.n_bytes, c->turns,
+                         c->n_turns, c->text.data, c->text.n_bytes, ids, capacity, n_tokens, err);
+    if (status == DPI_STATUS_OK)
+        status = add_tokens(p, c->begun, ids, n_tokens, err);
+    if (status != DPI_STATUS_OK) {
         dpi_private_free(ids);
-    else
-        *tokens = ids;
+        return status;
+    }
+    if (n_answer > 0)
+        memcpy(ids + *n_tokens, p->answer_tokens, n_answer * sizeof *ids);
+    *n_tokens += n_answer;
+    *tokens = ids;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status encode_answer(dpi_prompts *p, dpi_error *err) {
+    const size_t capacity = 4 * p->answer.n_bytes + 5;
+    size_t n;
+    if (!p->answer.data)
+        return DPI_STATUS_OK;
+    p->answer_tokens = dpi_private_malloc(capacity * sizeof *p->answer_tokens);
+    if (!p->answer_tokens)
+        return dpi_no_memory(err, "the prompts");
+    DPI_TRY(dpi_tokenize(p->model, p->answer.data, p->answer.n_bytes, 0, p->answer_tokens, capacity,
+                         &n, err));
+    p->info.n_answer = (int32_t)n;
+    return DPI_STATUS_OK;
+}
+
+/* The text as an earlier answer, which has the form of the one that is wanted. */
+static dpi_status make_answer(const dpi_prompts *p, dpi_bytes text, owned_text *answer,
+                              dpi_error *err) {
+    return join(view(p->answer), text, view(p->answer_end), answer, err);
+}
+
+/* The text is an answer to the public prompt. */
+static void add_turn(const dpi_prompts *p, dpi_bytes answer, conversation *c) {
+    const owned_text *asked = &p->public_text;
+    c->turns[c->n_turns++] = (dpi_turn){asked->data, answer.data, asked->n_bytes, answer.n_bytes};
+}
+
+/* An answer as item k of a list, counted from 1, behind others. */
+static dpi_status add_item(const dpi_prompts *p, int32_t k, dpi_bytes answer, owned_text *list,
+                           dpi_error *err) {
+    char number[16];
+    const bool spaced = p->answer.n_bytes > 0 && memchr(" \n", p->answer.data[0], 2);
+    const bool ends = answer.n_bytes > 0 && answer.data[answer.n_bytes - 1] != '\n';
+    owned_text item = {0}, longer = {0};
+    snprintf(number, sizeof number, "%d.%s", (int)k, spaced ? "" : "\n");
+    DPI_TRY(join(bytes_of(number), answer, bytes_of(ends ? "\n" : ""), &item, err));
+    const dpi_status status = join(view(*list), view(item), bytes_of(""), &longer, err);
+    dpi_private_free(item.data);
+    if (status == DPI_STATUS_OK) {
+        dpi_private_free(list->data);
+        *list = longer;
+    }
+    return status;
+}
+
+/* The list up to the number of the text that is wanted; record: as an answer, NULL: without one. */
+static dpi_status make_list(const dpi_prompts *p, bool with_examples, const dpi_bytes *record,
+                            owned_text *list, dpi_error *err) {
+    int32_t k = 1;
+    for (int32_t i = 0; with_examples && i < p->n_examples; i++)
+        DPI_TRY(add_item(p, k++, view(p->examples[i]), list, err));
+    if (record)
+        DPI_TRY(add_item(p, k++, *record, list, err));
+    return add_item(p, k, (dpi_bytes){NULL, 0}, list, err);
+}
+
+/* A prompt that ends with `text` of the user, and the beginning of an answer. */
+static dpi_status encode_answers(const dpi_prompts *p, bool with_examples, const dpi_bytes *record,
+                                 dpi_bytes text, int32_t **tokens, size_t *n_tokens,
+                                 dpi_error *err) {
+    conversation c = {.text = text};
+    owned_text list = {0};
+    dpi_status status = DPI_STATUS_OK;
+    if (p->place == IN_LIST)
+        status = make_list(p, with_examples, record, &list, err);
+    for (int32_t i = 0; p->place != IN_LIST && with_examples && i < p->n_examples; i++)
+        add_turn(p, view(p->examples[i]), &c);
+    if (p->place == IN_TURN && record)
+        add_turn(p, *record, &c);
+    c.begun = view(list);
+    if (status == DPI_STATUS_OK)
+        status = encode(p, &c, tokens, n_tokens, err);
+    dpi_private_free(list.data);
     return status;
 }
 
@@ -192,11 +214,18 @@ static dpi_status encode(const dpi_prompts *p, dpi_bytes text, int32_t **tokens,
 static dpi_status encode_private(const dpi_prompts *p, const char *record, size_t n_bytes,
                                  int32_t **tokens, size_t *n_tokens, dpi_error *err) {
     const size_t after = p->before + PLACEHOLDER_BYTES;
+    const bool in_both = p->example_in == DPI_EXAMPLE_IN_BOTH, in_text = p->place == IN_TEXT;
     const owned_text *t = &p->private_text;
     owned_text whole = {0};
-    DPI_TRY(join((dpi_bytes){t->data, p->before}, (dpi_bytes){record, n_bytes},
-                 (dpi_bytes){t->data + after, t->n_bytes - after}, &whole, err));
-    dpi_status status = encode(p, view(whole), tokens, n_tokens, err);
+    if (in_text)
+        DPI_TRY(join((dpi_bytes){t->data, p->before}, (dpi_bytes){record, n_bytes},
+                     (dpi_bytes){t->data + after, t->n_bytes - after}, &whole, err));
+    else
+        DPI_TRY(make_answer(p, (dpi_bytes){record, n_bytes}, &whole, err));
+    const dpi_bytes made = view(whole);
+    dpi_status status = encode_answers(p, in_both, in_text ? NULL : &made,
+                                       in_text ? made : view(p->public_text), tokens, n_tokens,
+                                       err);
     dpi_private_free(whole.data);
     return status;
 }
@@ -264,7 +293,7 @@ static dpi_status put_label(dpi_bytes label, owned_text *text, dpi_error *err) {
     dpi_status status = DPI_STATUS_OK;
     for (size_t at = 0; at < whole.n_bytes && status == DPI_STATUS_OK;) {
         const dpi_bytes rest = {whole.data + at, whole.n_bytes - at};
-        const size_t n = find_label(rest);
+        const size_t n = dpi_find_label(rest);
         const bool found = n < rest.n_bytes;
         owned_text longer = {0};
         status = join(view(made), (dpi_bytes){rest.data, n}, found ? label : (dpi_bytes){NULL, 0},
@@ -288,8 +317,14 @@ static dpi_status put_labels(dpi_prompts *p, dpi_bytes label, dpi_error *err) {
     if (!label.data)
         return DPI_STATUS_OK;
     DPI_TRY(put_label(label, &p->system, err));
+    DPI_TRY(put_label(label, &p->answer, err));
     DPI_TRY(put_label(label, &p->public_text, err));
     return put_label(label, &p->private_text, err);
+}
+
+/* A private prompt of the caller's may not begin a list. */
+static bool is_listed(const dpi_prompt_options *o) {
+    return o->description.data && o->answer.data && !o->private_prompt.data;
 }
 
 static dpi_status choose_public(dpi_prompts *p, const dpi_prompt_options *o, bool base,
@@ -297,6 +332,10 @@ static dpi_status choose_public(dpi_prompts *p, const dpi_prompt_options *o, boo
     if (o->query.data)
         return join(bytes_of(base ? base_question : chat_question), o->query,
                     bytes_of(base ? base_answer : ""), &p->public_text, err);
+    if (is_listed(o))
+        return join(bytes_of(base ? DPI_LISTED_BASE_BEFORE : DPI_LISTED_BEFORE), o->description,
+                    bytes_of(base ? DPI_LISTED_BASE_AFTER : DPI_LISTED_AFTER), &p->public_text,
+                    err);
     if (o->description.data)
         return join(bytes_of(base ? DPI_DESCRIBED_BASE_BEFORE : DPI_DESCRIBED_BEFORE),
                     o->description,
@@ -312,12 +351,23 @@ static dpi_status choose_texts(dpi_prompts *p, const dpi_prompt_options *o, dpi_
     const dpi_bytes none = {NULL, 0};
     const char *lead = base ? base_lead : o->query.data ? chat_query_lead : chat_lead;
     DPI_TRY(copy_text(o->system, &p->system, err));
+    DPI_TRY(copy_text(o->answer, &p->answer, err));
+    DPI_TRY(copy_text(o->answer_end, &p->answer_end, err));
     DPI_TRY(choose_public(p, o, base, err));
+    p->example_in = o->example_in;
+    p->place = o->private_prompt.data || o->query.data ? IN_TEXT
+               : is_listed(o)                          ? IN_LIST
+               : base || o->n_examples > 0             ? IN_TURN
+                                                       : IN_TEXT;
     if (o->private_prompt.data)
         DPI_TRY(copy_text(o->private_prompt, &p->private_text, err));
-    else
+    else if (p->place == IN_TEXT)
         DPI_TRY(join(bytes_of(lead), view(p->public_text), none, &p->private_text, err));
     DPI_TRY(put_labels(p, o->label, err));
+    for (; p->n_examples < o->n_examples; p->n_examples++)
+        DPI_TRY(make_answer(p, o->examples[p->n_examples], &p->examples[p->n_examples], err));
+    if (p->place != IN_TEXT)
+        return DPI_STATUS_OK;
     /* memmem, because a prompt may hold NUL bytes */
     const char *at = memmem(p->private_text.data, p->private_text.n_bytes, placeholder,
                             PLACEHOLDER_BYTES);
@@ -327,11 +377,11 @@ static dpi_status choose_texts(dpi_prompts *p, const dpi_prompt_options *o, dpi_
 
 static dpi_status encode_public(dpi_prompts *p, dpi_error *err) {
     size_t n = 0;
-    DPI_TRY(encode(p, view(p->public_text), &p->public_tokens, &n, err));
+    DPI_TRY(encode_answers(p, true, NULL, view(p->public_text), &p->public_tokens, &n, err));
     if (n == 0) { /* a model without BOS, an empty prompt: it must have something to continue */
         dpi_private_free(p->public_tokens);
         p->public_tokens = NULL;
-        DPI_TRY(encode(p, bytes_of("\n"), &p->public_tokens, &n, err));
+        DPI_TRY(encode_answers(p, true, NULL, bytes_of("\n"), &p->public_tokens, &n, err));
     }
     p->info.n_public = (int32_t)n;
     return DPI_STATUS_OK;
@@ -369,14 +419,16 @@ static dpi_status find_limit(dpi_prompts *p, int32_t n_room, int32_t max_referen
     size_t n_frame;
     if (p->info.n_public > n_room)
         return dpi_fail(err, DPI_STATUS_ARG,
-                        "the public prompt has %d tokens, allowed %d (the context less n_tokens)",
-                        p->info.n_public, n_room);
+                        "the public prompt%s has %d tokens, allowed %d (the context less n_tokens)",
+                        p->n_examples > 0 ? " with its examples" : "", p->info.n_public, n_room);
     DPI_TRY(encode_private(p, "", 0, &frame, &n_frame, err));
     dpi_private_free(frame);
     if (n_room <= 0 || n_frame >= (size_t)n_room)
         return dpi_fail(err, DPI_STATUS_ARG,
-                        "the private prompt without a record has %zu tokens, allowed less than %d "
-                        "(the context less n_tokens)", n_frame, n_room);
+                        "the private prompt%s without a record has %zu tokens, allowed less than "
+                        "%d (the context less n_tokens)",
+                        p->example_in == DPI_EXAMPLE_IN_BOTH ? " with the examples" : "", n_frame,
+                        n_room);
     p->info.n_frame = (int32_t)n_frame;
     p->info.n_limit = n_room;
     if (max_reference_tokens > 0 && max_reference_tokens < n_room - p->info.n_frame)
@@ -384,8 +436,8 @@ static dpi_status find_limit(dpi_prompts *p, int32_t n_room, int32_t max_referen
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_prompts_create(const dpi_model *model, const dpi_prompt_options *options,
-                              int32_t n_room, dpi_prompts **prompts, dpi_error *err) {
+dpi_status dpi_prompts_sketch(const dpi_model *model, const dpi_prompt_options *options,
+                              dpi_prompts **prompts, dpi_error *err) {
     DPI_TRY(dpi_prompt_options_check(options, err));
     dpi_prompts *p = calloc(1, sizeof *p);
     if (!p)
@@ -395,6 +447,21 @@ dpi_status dpi_prompts_create(const dpi_model *model, const dpi_prompt_options *
     dpi_status status = choose_chat(p, options->chat, err);
     if (status == DPI_STATUS_OK)
         status = choose_texts(p, options, err);
+    if (status == DPI_STATUS_OK)
+        *prompts = p;
+    else
+        dpi_prompts_free(p);
+    return status;
+}
+
+dpi_bytes dpi_prompts_public_text(const dpi_prompts *p) { return view(p->public_text); }
+dpi_bytes dpi_prompts_private_text(const dpi_prompts *p) { return view(p->private_text); }
+
+dpi_status dpi_prompts_create(const dpi_model *model, const dpi_prompt_options *options,
+                              int32_t n_room, dpi_prompts **prompts, dpi_error *err) {
+    dpi_prompts *p;
+    DPI_TRY(dpi_prompts_sketch(model, options, &p, err));
+    dpi_status status = encode_answer(p, err);
     if (status == DPI_STATUS_OK)
         status = encode_public(p, err);
     if (status == DPI_STATUS_OK)
@@ -414,7 +481,12 @@ void dpi_prompts_free(dpi_prompts *p) {
     dpi_private_free(p->private_text.data);
     dpi_private_free(p->public_text.data);
     dpi_private_free(p->system.data);
+    dpi_private_free(p->answer.data);
+    dpi_private_free(p->answer_end.data);
+    for (int32_t i = 0; i < p->n_examples; i++)
+        dpi_private_free(p->examples[i].data);
     dpi_private_free(p->public_tokens);
+    dpi_private_free(p->answer_tokens);
     free(p);
 }
 
@@ -423,6 +495,27 @@ dpi_status dpi_prompts_info_get(const dpi_prompts *p, dpi_prompts_info *info, dp
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_prompts_info: struct_size is %zu, must be %zu",
                         info->struct_size, sizeof *info);
     *info = p->info;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_prompts_of_record(const dpi_prompts *prompts, const char *record, size_t n_bytes,
+                                 dpi_prompts **made, dpi_error *err) {
+    size_t n = 0;
+    dpi_prompts *p = calloc(1, sizeof *p);
+    if (!p)
+        return dpi_no_memory(err, "the prompts");
+    p->model = prompts->model;
+    p->info = prompts->info;
+    dpi_status status = dpi_prompts_encode(prompts, record, n_bytes, &p->public_tokens, &n, err);
+    if (status == DPI_STATUS_OK && !p->public_tokens)
+        status = dpi_fail(err, DPI_STATUS_ARG, "record: not one character of it fits into the "
+                                               "private prompt");
+    if (status != DPI_STATUS_OK) {
+        dpi_prompts_free(p);
+        return status;
+    }
+    p->info.n_public = (int32_t)n;
+    *made = p;
     return DPI_STATUS_OK;
 }
 

@@ -17,13 +17,35 @@ dpi_status dpi_released_open(const dpi_model *model, int32_t text, int32_t n_mos
     return text != DPI_TEXT_NONE ? dpi_decoder_create(model, &r->decoder, err) : DPI_STATUS_OK;
 }
 
+dpi_status dpi_released_open_ruled(const dpi_word_rules *rules, int32_t text, const int32_t *answer,
+                                   size_t n_answer, dpi_released *r, dpi_error *err) {
+    r->text = text;
+    return dpi_worded_create(rules, answer, n_answer, &r->ruled, err);
+}
+
+static dpi_status push_ruled(dpi_released *r, int32_t token, const char **text, size_t *n_bytes,
+                             dpi_error *err) {
+    DPI_TRY(dpi_worded_push(r->ruled, token, err));
+    if (r->text == DPI_TEXT_PIECES)
+        dpi_worded_show(r->ruled, text, n_bytes);
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_released_push(dpi_released *r, int32_t token, const char **text, size_t *n_bytes,
                              dpi_error *err) {
+    if (r->ruled)
+        return push_ruled(r, token, text, n_bytes, err);
     if (!r->tokens)
         return r->decoder ? dpi_decoder_push(r->decoder, token, text, n_bytes, err)
                           : DPI_STATUS_OK;
     r->tokens[r->n++] = token;
     return DPI_STATUS_OK;
+}
+
+int32_t dpi_released_end_of(const dpi_released *r, const dpi_model *model, int32_t token) {
+    return dpi_token_is_eog(model, token)                    ? DPI_END_EOG
+           : r->ruled && dpi_worded_is_over(r->ruled) ? DPI_END_STOP
+                                                             : DPI_END_NONE;
 }
 
 /* Tokens as one text: here and not with each token, so that a failure can be tried again. */
@@ -49,6 +71,8 @@ static void free_whole(dpi_released *r) {
 }
 
 dpi_status dpi_released_end(dpi_released *r, const char **text, size_t *n_bytes, dpi_error *err) {
+    if (r->ruled && r->text != DPI_TEXT_NONE)
+        return dpi_worded_end(r->ruled, text, n_bytes, err);
     if (r->tokens) {
         const dpi_status status = put_tokens(r, err);
         if (status != DPI_STATUS_OK) {
@@ -64,6 +88,7 @@ dpi_status dpi_released_end(dpi_released *r, const char **text, size_t *n_bytes,
 }
 
 void dpi_released_close(dpi_released *r) {
+    dpi_worded_free(r->ruled);
     dpi_decoder_free(r->decoder);
     free(r->tokens);
     free_whole(r);

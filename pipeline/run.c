@@ -42,10 +42,6 @@ static bool is_control(const char *text, size_t n_bytes) {
             (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9)); /* U+200E.., U+2028.., U+2066.. */
 }
 
-bool dpi_claim_is_digest(const char *text) {
-    return strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
-}
-
 /* As many whole characters as there is room for; '?' for one that is not fit to be shown. */
 void dpi_claim_name_text(char *text, size_t size, const char *name) {
     const size_t n_bytes = strlen(name), most = size - 1;

@@ -14,9 +14,6 @@ void dpi_run_name_model(dpi_run *run, const char *name);
 /* The same into text [size]. */
 void dpi_claim_name_text(char *text, size_t size, const char *name);
 
-/* Whether a text is a digest of a grammar: 16 hexadecimal digits. */
-bool dpi_claim_is_digest(const char *text);
-
 /* Why no guarantee holds with this randomness, static; NULL: it is secret. */
 const char *dpi_randomness_warning(int32_t randomness);
 /* "PRIVATE", or "NOT PRIVATE: " and the warning, where it is not NULL. As snprintf. */

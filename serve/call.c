@@ -232,6 +232,14 @@ static void settle_method(const server *s, const request *r, answer *a) {
     a->bits = r->seed;
 }
 
+static bool settle_wording(const server *s, const request *r, answer *a, refusal *why) {
+    const dpi_wording wording = request_wording(r);
+    dpi_error err;
+    return dpi_word_rules_create(&wording, s->options.worker.model, &a->rules, &err) ==
+               DPI_STATUS_OK ||
+           refuse_error(why, &err);
+}
+
 /* Random, so that it tells nothing of what else the server does. */
 static bool make_head(const server *s, const request *r, answer *a, reply_head *head,
                       refusal *why) {
@@ -263,8 +271,8 @@ static enum MHD_Result reply_text(call *c, int form) {
         ok = refuse(&why, 503, NULL, "no memory for an answer");
     if (ok) {
         settle_method(s, &r, a);
-        ok = encode_prompt(s, &r, a, &why) && make_head(s, &r, a, &c->head, &why) &&
-             worker_submit(s->worker, a, &why);
+        ok = settle_wording(s, &r, a, &why) && encode_prompt(s, &r, a, &why) &&
+             make_head(s, &r, a, &c->head, &why) && worker_submit(s->worker, a, &why);
     }
     request_free(&r);
     if (!ok)

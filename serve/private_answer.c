@@ -141,6 +141,8 @@ static void submit_finish(void *user) {
 /* What the worker wants of it. */
 static bool make_answer(private_answer *p, refusal *why) {
     const settled *s = &p->settled;
+    const dpi_wording wording = request_wording(&p->request);
+    dpi_error err;
     answer *a = p->a = answer_create();
     if (!a)
         return refuse(why, 503, NULL, "no memory for an answer");
@@ -159,6 +161,8 @@ static bool make_answer(private_answer *p, refusal *why) {
     if (!a->tokens || !a->references || !a->n_references || !a->records || !p->units)
         return refuse(why, 503, NULL, "no memory for an answer");
     memcpy(a->tokens, dpi_prompts_public(s->prompts), a->n_tokens * sizeof *a->tokens);
+    if (dpi_word_rules_create(&wording, p->b->model, &a->rules, &err) != DPI_STATUS_OK)
+        return refuse_error(why, &err);
     a->prepare = submit_prepare;
     a->ended = submit_finish;
     a->owner = p;
@@ -349,7 +353,7 @@ static int64_t left_after(const private_answer *p) {
 static bool write_charge(private_answer *p, refusal *why) {
     const settled *s = &p->settled;
     const books *b = p->b;
-    char note[DPI_CHARGE_NOTE_MAX + 1], guarantee[96];
+    char note[DPI_CHARGE_NOTE_MAX + 1], guarantee[96], *text;
     dpi_charge_request wanted;
     dpi_charge charge;
     dpi_error err;
@@ -363,6 +367,12 @@ static bool write_charge(private_answer *p, refusal *why) {
                                  s->claim.method.max_per_unit, &wanted.unit, &err) !=
         DPI_STATUS_OK)
         return refuse_error(why, &err);
+    dpi_claim claim;
+    dpi_claim_of_run(&s->claim, &claim);
+    claim.ledger = (dpi_claim_ledger){0};
+    if (dpi_claim_write(&claim, &text, &err) != DPI_STATUS_OK)
+        return refuse_error(why, &err);
+    wanted.claim = text;
     wanted.cost = &s->cost;
     wanted.method = dpi_method_get(s->claim.method.method)->name;
     wanted.note = note;
@@ -370,6 +380,7 @@ static bool write_charge(private_answer *p, refusal *why) {
         s->dataset->scope == DPI_SCOPE_UNIT
             ? charge_units(p, &wanted, &charge, &err)
             : dpi_ledger_reserve(b->datasets.ledger, s->dataset->name, &wanted, &charge, &err);
+    free(text);
     p->is_charged = status == DPI_STATUS_OK;
     p->row.charge = charge.id;
     p->before = charge.before;
@@ -463,6 +474,7 @@ static dpi_run charged_claim(const private_answer *p) {
 static char *make_report(const private_answer *p) {
     const stored *row = &p->row;
     const dpi_run claim = charged_claim(p);
+    const dpi_wording wording = request_wording(&p->request);
     dpi_report *report;
     dpi_error err;
     char *text = NULL, *copy = NULL;
@@ -470,7 +482,8 @@ static char *make_report(const private_answer *p) {
     if (dpi_report_again(p->b->report, &claim, &report, &err) != DPI_STATUS_OK)
         return NULL;
     dpi_report_output_add(report, row->text, row->n_bytes);
-    if (dpi_report_text_add(report, p->request.label[0] ? p->request.label : NULL, row->n_drawn,
+    if (dpi_report_wording(report, &wording, &err) == DPI_STATUS_OK &&
+        dpi_report_text_add(report, p->request.label[0] ? p->request.label : NULL, row->n_drawn,
                             row->end, &err) == DPI_STATUS_OK &&
         dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n_bytes, &err) == DPI_STATUS_OK)
         copy = dpi_private_malloc(n_bytes + 1);

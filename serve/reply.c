@@ -42,7 +42,7 @@ char *reply_models(const char *model, int64_t created) {
 /* ---- Answers --------------------------------------------------------------------------------- */
 
 static const char *finish_of(const answer_view *view) {
-    return view->end == DPI_END_EOG ? "stop" : "length";
+    return dpi_end_is_own(view->end) ? "stop" : "length";
 }
 
 static json_t *usage_of(const reply_head *head, const answer_view *view) {

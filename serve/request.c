@@ -150,6 +150,31 @@ static bool read_stream_options(const json_t *value, request *r, refusal *why) {
     return true;
 }
 
+/* A string, or an array of them. */
+static bool read_stops(const json_t *value, request *r, refusal *why) {
+    const size_t n = json_is_array(value) ? json_array_size(value) : 1;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *stop = json_is_array(value) ? json_array_get(value, i) : value;
+        const size_t n_bytes = json_string_length(stop);
+        if (n > DPI_STOPS_MAX || n_bytes < 1 || n_bytes > DPI_WORDING_TEXT_MAX)
+            return refuse_value(why, "stop", value, "up to 16 strings of 1..256 bytes");
+        char *copy = NULL;
+        size_t n_copied = 0;
+        if (!copy_text(json_string_value(stop), n_bytes, &copy, &n_copied, why))
+            return false;
+        r->stops[r->n_stops++] = (dpi_bytes){copy, n_copied};
+    }
+    return true;
+}
+
+dpi_wording request_wording(const request *r) {
+    dpi_wording w;
+    dpi_wording_init(&w);
+    w.stops = r->stops, w.n_stops = r->n_stops;
+    w.keep_space = !r->dataset[0];
+    return w;
+}
+
 /* ---- Privacy --------------------------------------------------------------------------------- */
 
 /* Below it the clip bound is a few of its least steps, and what an answer costs at a usual delta is
@@ -272,7 +297,6 @@ static bool read_fixed(const char *key, const json_t *value, refusal *why) {
         {"logprobs", "false", NAN},
         {"echo", "false", NAN},
         {"suffix", "null", NAN},
-        {"stop", "null", NAN},
         {"tools", "null", NAN},
         {"logit_bias", "{}", NAN},
         {"response_format", "{\"type\": \"text\"}", NAN},
@@ -313,6 +337,8 @@ static bool read_field(const char *key, const json_t *value, request *r, refusal
         return read_flag(value, "stream", &r->is_streamed, why);
     if (strcmp(key, "stream_options") == 0)
         return read_stream_options(value, r, why);
+    if (strcmp(key, "stop") == 0)
+        return read_stops(value, r, why);
     if (strcmp(key, "temperature") == 0) {
         r->has_tau = true;
         return read_tau(value, &r->tau, why);
@@ -384,5 +410,7 @@ bool request_parse(const char *body, size_t n_bytes, int form, const request_def
 void request_free(request *r) {
     dpi_private_free(r->system);
     dpi_private_free(r->user);
+    for (int32_t i = 0; i < r->n_stops; i++)
+        dpi_private_free((char *)(uintptr_t)r->stops[i].data);
     *r = (request){0};
 }

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "dpinfer/wording.h"
 #include "serve/refusal.h"
 
 enum {
@@ -36,6 +37,8 @@ typedef struct request {
     double tau;
     char *system, *user; /* private memory; system NULL: none; user: the prompt, too */
     size_t n_system, n_user;
+    dpi_bytes stops[DPI_STOPS_MAX]; /* [n_stops] private memory */
+    int32_t n_stops;
 
     /* An answer about records. */
     char dataset[DATASET_NAME_MAX + 1]; /* "": without any, and the rest is 0 */
@@ -50,6 +53,8 @@ typedef struct request {
  * what is allowed. */
 bool request_parse(const char *body, size_t n_bytes, int form, const request_defaults *defaults,
                    request *r, refusal *why);
+/* How the text is worded; it refers to the request. Without a dataset all white space stays. */
+dpi_wording request_wording(const request *r);
 /* Wipes. */
 void request_free(request *r);
 

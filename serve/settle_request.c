@@ -47,6 +47,7 @@ static void set_prompts(const request *r, dpi_prompt_options *o, int32_t chat) {
 /* A release of one text settles its claim; nothing else of it is used. */
 static dpi_status make_claim(const books *b, const request *r, settled *s, dpi_error *err) {
     const dataset *d = s->dataset;
+    const dpi_wording wording = request_wording(r);
     dpi_release_options o;
     dpi_release *release;
     dpi_release_options_init(&o);
@@ -59,6 +60,7 @@ static dpi_status make_claim(const books *b, const request *r, settled *s, dpi_e
     o.session = b->session;
     set_method(b, r, d, &o.method);
     set_prompts(r, &o.prompts, b->chat);
+    o.wording = &wording;
     dpi_status status = dpi_release_open(&o, &release, err);
     if (status != DPI_STATUS_OK)
         return status;

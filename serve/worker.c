@@ -60,6 +60,7 @@ static void answer_drop(answer *a) {
     free(a->n_references);
     free(a->records);
     dpi_private_free(a->tokens);
+    dpi_word_rules_free(a->rules);
     dpi_private_free(a->text);
     free(a);
 }
@@ -206,6 +207,7 @@ static dpi_status create_generation(worker *w, answer *a, dpi_error *err) {
     o.n_reference_tokens = a->n_references;
     o.n_ref = a->references ? a->method.n_ref : 0;
     o.n_prefix = a->n_prefix;
+    o.rules = a->rules;
     find_kept(w, a);
     o.prompt_seqs = a->prompt_seqs;
     o.n_held = a->n_held;

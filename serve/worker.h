@@ -22,6 +22,7 @@ typedef struct answer {
     int32_t *tokens; /* [n_tokens] the public prompt; private memory, the answer's */
     size_t n_tokens;
     dpi_sampler_options method; /* n_tokens is T */
+    dpi_word_rules *rules; /* how it is worded; the answer's */
     bool is_seeded;
     uint64_t bits; /* the state of its random bits, with is_seeded */
     int32_t n_seq; /* sequences that it needs: 1, and one for each prompt of a record */

@@ -40,7 +40,8 @@ typedef struct part {
     size_t n_bytes;
 } part;
 
-enum { MAX_PARTS = 64 }; /* Devstral's own system text may have 20 tokens */
+/* Devstral's own system text may have 20 tokens; a turn of Granite has 14 parts. */
+enum { MAX_PARTS = 64 + 16 * DPI_TURNS_MAX };
 
 typedef struct prompt {
     const dpi_vocab *vocab;
@@ -113,6 +114,8 @@ static void add_markup(prompt *p, const char *text, bool needed) {
 typedef struct message {
     const char *system;
     size_t n_system; /* 0: none */
+    const dpi_turn *turns; /* [n_turns] */
+    size_t n_turns;
     const char *user;
     size_t n_user;
 } message;
@@ -130,6 +133,20 @@ static void trim(const dpi_chat_format *f, message *m) {
         dpi_trim_end(m->user, &m->n_user);
 }
 
+static void add_user(prompt *p, const char *before, const char *text, size_t n_bytes, bool needed) {
+    add_markup(p, before, needed);
+    add_text(p, text, n_bytes);
+    add_markup(p, p->format->user[1], needed);
+}
+
+static void add_said(prompt *p, const char *text, size_t n_bytes, bool needed) {
+    if (p->format->flags & (DPI_FORMAT_TRIM_USER | DPI_FORMAT_TRIM_JOINED))
+        dpi_trim(&text, &n_bytes);
+    add_markup(p, p->format->said[0], needed);
+    add_text(p, text, n_bytes);
+    add_markup(p, p->format->said[1], needed);
+}
+
 /* The turns of a format; `given`: there is a system text of the caller. */
 static void add_turns(prompt *p, const message *m, bool given) {
     const dpi_chat_format *f = p->format;
@@ -143,9 +160,15 @@ static void add_turns(prompt *p, const message *m, bool given) {
             add_markup(p, f->own_system, false);
         add_markup(p, f->system[1], needed);
     }
-    add_markup(p, has_system && f->joined ? f->joined : f->user[0], needed);
-    add_text(p, m->user, m->n_user);
-    add_markup(p, f->user[1], needed);
+    const char *before = has_system && f->joined ? f->joined : f->user[0];
+    for (size_t i = 0; i < m->n_turns; i++) {
+        message earlier = {.user = m->turns[i].user, .n_user = m->turns[i].n_user};
+        trim(f, &earlier);
+        add_user(p, before, earlier.user, earlier.n_user, needed);
+        add_said(p, m->turns[i].answer, m->turns[i].n_answer, needed);
+        before = f->user[0];
+    }
+    add_user(p, before, m->user, m->n_user, needed);
     add_markup(p, f->answer, needed);
 }
 
@@ -227,13 +250,16 @@ static dpi_status render(prompt *p, int32_t chat, message m, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_vocab_encode_prompt(const dpi_vocab *vocab, int32_t chat, const char *system,
-                                   size_t n_system, const char *user, size_t n_user,
-                                   int32_t *tokens, size_t capacity, size_t *n_tokens,
-                                   dpi_error *err) {
-    if ((!user && n_user > 0) || (!tokens && capacity > 0) || !n_tokens)
-        return dpi_fail(err, DPI_STATUS_ARG, "user, tokens and n_tokens must not be NULL");
-    message m = {system, system ? n_system : 0, user, n_user};
+dpi_status dpi_vocab_encode_turns(const dpi_vocab *vocab, int32_t chat, const char *system,
+                                  size_t n_system, const dpi_turn *turns, size_t n_turns,
+                                  const char *user, size_t n_user, int32_t *tokens,
+                                  size_t capacity, size_t *n_tokens, dpi_error *err) {
+    if ((!user && n_user > 0) || (!turns && n_turns > 0) || (!tokens && capacity > 0) || !n_tokens)
+        return dpi_fail(err, DPI_STATUS_ARG, "user, turns, tokens and n_tokens must not be NULL");
+    if (n_turns > DPI_TURNS_MAX)
+        return dpi_fail(err, DPI_STATUS_LIMIT, "turns: found %zu, allowed 0..%d", n_turns,
+                        DPI_TURNS_MAX);
+    message m = {system, system ? n_system : 0, turns, n_turns, user, n_user};
     prompt p = {.vocab = vocab};
     DPI_TRY(render(&p, chat, m, err));
     dpi_tokens out = {tokens, capacity, 0};
@@ -241,4 +267,12 @@ dpi_status dpi_vocab_encode_prompt(const dpi_vocab *vocab, int32_t chat, const c
         dpi_tokens_push(&out, vocab->bos);
     DPI_TRY(encode_parts(&p, &out, err));
     return dpi_tokens_finish(&out, n_tokens, err);
+}
+
+dpi_status dpi_vocab_encode_prompt(const dpi_vocab *vocab, int32_t chat, const char *system,
+                                   size_t n_system, const char *user, size_t n_user,
+                                   int32_t *tokens, size_t capacity, size_t *n_tokens,
+                                   dpi_error *err) {
+    return dpi_vocab_encode_turns(vocab, chat, system, n_system, NULL, 0, user, n_user, tokens,
+                                  capacity, n_tokens, err);
 }

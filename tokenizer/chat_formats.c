@@ -15,51 +15,59 @@
 
 /* ---- Formats --------------------------------------------------------------------------------- */
 
+#define CHATML_ANSWER "<|im_start|>assistant\n"
 #define CHATML                                                     \
     .system = {"<|im_start|>system\n", "<|im_end|>\n"},            \
-    .user = {"<|im_start|>user\n", "<|im_end|>\n"}
-#define CHATML_ANSWER "<|im_start|>assistant\n"
+    .user = {"<|im_start|>user\n", "<|im_end|>\n"}, .said = {CHATML_ANSWER, "<|im_end|>\n"}
 #define NO_THOUGHT "<think>\n\n</think>\n"
 #define HEADER(role) "<|start_header_id|>" role "<|end_header_id|>\n\n"
 #define LLAMA3                                                     \
     .flags = DPI_FORMAT_BOS | DPI_FORMAT_TRIM_SYSTEM | DPI_FORMAT_TRIM_USER, \
-    .user = {HEADER("user"), "<|eot_id|>"}, .answer = HEADER("assistant")
+    .user = {HEADER("user"), "<|eot_id|>"}, .said = {HEADER("assistant"), "<|eot_id|>"}, \
+    .answer = HEADER("assistant")
 #define DATES "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
 #define LLAMA2                                                     \
     .flags = DPI_FORMAT_BOS | DPI_FORMAT_SPELLED | DPI_FORMAT_TRIM_JOINED, \
     .system = {"[INST] <<SYS>>\n", "\n<</SYS>>\n\n"}, .user = {"[INST] ", " [/INST]"}, \
-    .joined = "", .answer = ""
+    .joined = "", .said = {" ", " " DPI_CHAT_EOS "<s>"}, .answer = ""
 #define SMOLLM3(date, end)                                         \
     .flags = DPI_FORMAT_TRIM_SYSTEM_END | DPI_FORMAT_SWITCHES,     \
     .system = {"<|im_start|>system\n## Metadata\n\nKnowledge Cutoff Date: June 2025\n" date \
                "Reasoning Mode: /no_think\n\n## Custom Instructions\n\n", "\n\n" end}, \
     .own_system = "You are a helpful AI assistant named SmolLM, trained by Hugging Face.", \
-    .user = {"<|im_start|>user\n", "<|im_end|>\n"}, .answer = CHATML_ANSWER NO_THOUGHT
+    .user = {"<|im_start|>user\n", "<|im_end|>\n"}, \
+    .said = {CHATML_ANSWER NO_THOUGHT, "<|im_end|>\n"}, .answer = CHATML_ANSWER NO_THOUGHT
 #define PHI3                                                       \
     .system = {"<|system|>\n", "<|end|>\n"}, .user = {"<|user|>\n", "<|end|>\n"}, \
-    .answer = "<|assistant|>\n"
+    .said = {"<|assistant|>\n", "<|end|>\n"}, .answer = "<|assistant|>\n"
 #define GEMMA                                                      \
-    .user = {"<start_of_turn>user\n", "<end_of_turn>\n"}, .answer = "<start_of_turn>model\n"
+    .user = {"<start_of_turn>user\n", "<end_of_turn>\n"}, \
+    .said = {"<start_of_turn>model\n", "<end_of_turn>\n"}, .answer = "<start_of_turn>model\n"
 #define GEMMA4                                                     \
     .flags = DPI_FORMAT_BOS | DPI_FORMAT_TRIM_SYSTEM | DPI_FORMAT_TRIM_USER, \
-    .system = {"<|turn>system\n", "<turn|>\n"}, .user = {"<|turn>user\n", "<turn|>\n"}
+    .system = {"<|turn>system\n", "<turn|>\n"}, .user = {"<|turn>user\n", "<turn|>\n"}, \
+    .said = {GEMMA4_ANSWER, "<turn|>\n"}
 #define GEMMA4_ANSWER "<|turn>model\n"
 #define MISTRAL_SYSTEM(space)                                      \
     .flags = DPI_FORMAT_BOS, .user = {"[INST]" space, "[/INST]"}, .answer = "", \
-    .system = {"[SYSTEM_PROMPT]" space, "[/SYSTEM_PROMPT]"}
+    .said = {space, DPI_CHAT_EOS}, .system = {"[SYSTEM_PROMPT]" space, "[/SYSTEM_PROMPT]"}
 #define ROLE(role) "<|start_of_role|>" role "<|end_of_role|>"
 #define GRANITE                                                    \
     .system = {ROLE("system"), "<|end_of_text|>\n"}, .user = {ROLE("user"), "<|end_of_text|>\n"}, \
-    .answer = ROLE("assistant")
+    .said = {ROLE("assistant"), "<|end_of_text|>\n"}, .answer = ROLE("assistant")
 #define DEEPSEEK                                                   \
-    .flags = DPI_FORMAT_BOS, .system = {"", ""}, .user = {"<｜User｜>", ""}
+    .flags = DPI_FORMAT_BOS, .system = {"", ""}, .user = {"<｜User｜>", ""}, \
+    .said = {DEEPSEEK_ANSWER, DPI_CHAT_EOS}
 #define DEEPSEEK_ANSWER "<｜Assistant｜>"
 
 static const dpi_chat_format formats[] = {
-    [DPI_CHAT_NONE] = {.system = {"", "\n\n"}, .user = {"", ""}, .answer = ""},
+    /* No model was trained on a mark of these; this one begins a new document to all. */
+    [DPI_CHAT_NONE] = {.system = {"", "\n\n"}, .user = {"", ""}, .said = {"", DPI_CHAT_MARK},
+                       .answer = ""},
     [DPI_CHAT_ZEPHYR] = {.flags = DPI_FORMAT_SPELLED,
                          .system = {"<|system|>\n", DPI_CHAT_EOS "\n"},
                          .user = {"<|user|>\n", DPI_CHAT_EOS "\n"},
+                         .said = {"<|assistant|>\n", DPI_CHAT_EOS "\n"},
                          .answer = "<|assistant|>\n"},
     [DPI_CHAT_LLAMA2] = {LLAMA2},
     [DPI_CHAT_VIGOGNE] = {LLAMA2, .own_system = DPI_TEXT_VIGOGNE},
@@ -96,19 +104,23 @@ static const dpi_chat_format formats[] = {
     [DPI_CHAT_PHI35] = {PHI3},
     [DPI_CHAT_PHI4] = {.system = {"<|im_start|>system<|im_sep|>", "<|im_end|>"},
                        .user = {"<|im_start|>user<|im_sep|>", "<|im_end|>"},
+                       .said = {"<|im_start|>assistant<|im_sep|>", "<|im_end|>"},
                        .answer = "<|im_start|>assistant<|im_sep|>"},
     [DPI_CHAT_PHI4_MINI] = {.system = {"<|system|>", "<|end|>"}, .user = {"<|user|>", "<|end|>"},
-                            .answer = "<|assistant|>"},
+                            .said = {"<|assistant|>", "<|end|>"}, .answer = "<|assistant|>"},
     [DPI_CHAT_MISTRAL_V02] = {.flags = DPI_FORMAT_BOS | DPI_FORMAT_SPELLED |
                                        DPI_FORMAT_REFUSES_SYSTEM,
-                              .user = {"[INST] ", " [/INST]"}, .answer = ""},
+                              .user = {"[INST] ", " [/INST]"}, .said = {"", DPI_CHAT_EOS},
+                              .answer = ""},
     [DPI_CHAT_MISTRAL_V1] = {.flags = DPI_FORMAT_BOS | DPI_FORMAT_SPELLED,
                              .system = {" [INST] ", "\n\n"}, .user = {" [INST] ", " [/INST]"},
-                             .joined = "", .answer = ""},
+                             .joined = "", .said = {" ", DPI_CHAT_EOS}, .answer = ""},
     [DPI_CHAT_MISTRAL_V3] = {.flags = DPI_FORMAT_BOS, .system = {"[INST] ", "\n\n"},
-                             .user = {"[INST] ", "[/INST]"}, .joined = "", .answer = ""},
+                             .user = {"[INST] ", "[/INST]"}, .joined = "",
+                             .said = {" ", DPI_CHAT_EOS}, .answer = ""},
     [DPI_CHAT_MISTRAL_V3_TEKKEN] = {.flags = DPI_FORMAT_BOS, .system = {"[INST]", "\n\n"},
-                                    .user = {"[INST]", "[/INST]"}, .joined = "", .answer = ""},
+                                    .user = {"[INST]", "[/INST]"}, .joined = "",
+                                    .said = {"", DPI_CHAT_EOS}, .answer = ""},
     [DPI_CHAT_MISTRAL_V7] = {MISTRAL_SYSTEM(" ")},
     [DPI_CHAT_MISTRAL_V7_TEKKEN] = {MISTRAL_SYSTEM("")},
     [DPI_CHAT_MISTRAL_SMALL32] = {MISTRAL_SYSTEM(""), .own_system = DPI_TEXT_MISTRAL_SMALL},
@@ -124,6 +136,7 @@ static const dpi_chat_format formats[] = {
                                           "are professional, accurate, and safe."},
     [DPI_CHAT_OLMO2] = {.flags = DPI_FORMAT_BOS | DPI_FORMAT_SPELLED,
                         .system = {"<|system|>\n", "\n"}, .user = {"<|user|>\n", "\n"},
+                        .said = {"<|assistant|>\n", DPI_CHAT_EOS "\n"},
                         .answer = "<|assistant|>\n"},
     [DPI_CHAT_DEEPSEEK] = {DEEPSEEK, .answer = DEEPSEEK_ANSWER},
     [DPI_CHAT_DEEPSEEK_R1] = {DEEPSEEK, .answer = DEEPSEEK_ANSWER "<think>\n"},

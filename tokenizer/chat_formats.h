@@ -29,6 +29,7 @@ typedef struct dpi_chat_format {
     const char *own_system; /* the system text where none is given; NULL: then no system turn */
     const char *user[2];
     const char *joined; /* in place of user[0] behind a system text; NULL: the same */
+    const char *said[2]; /* an earlier answer, before the user's next text */
     const char *answer;
 } dpi_chat_format;
 

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "dpinfer/memory.h"
 #include "tokenizer/vocab.h"
 
 struct dpi_decoder {
@@ -94,6 +95,7 @@ static void add_plain(dpi_decoder *d, const dpi_token *t) {
 }
 
 int32_t dpi_vocab_drops_space(const dpi_vocab *vocab) { return vocab->add_space_prefix; }
+int32_t dpi_vocab_marks_spaces(const dpi_vocab *vocab) { return vocab->kind->space_mark; }
 
 /* A user-defined token may be followed by a space that is lost. */
 size_t dpi_vocab_token_bytes(const dpi_vocab *vocab, int32_t token, uint8_t *bytes) {
@@ -190,4 +192,48 @@ void dpi_decoder_free(dpi_decoder *d) {
         return;
     dpi_wipe_free(d->text, d->capacity);
     dpi_wipe_free(d, sizeof *d);
+}
+
+/* ---- For people ------------------------------------------------------------------------------ */
+
+static dpi_status check_tokens(const dpi_vocab *v, const int32_t *tokens, size_t n,
+                               dpi_error *err) {
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= v->n_tokens)
+            return dpi_fail(err, DPI_STATUS_ARG, "token %d: allowed 0..%d", (int)tokens[i],
+                            (int)v->n_tokens - 1);
+    return DPI_STATUS_OK;
+}
+
+/* A token gives its bytes, at most three more where they are no UTF-8, or its name. */
+dpi_status dpi_vocab_show(const dpi_vocab *v, const int32_t *tokens, size_t n_tokens, char **text,
+                          dpi_error *err) {
+    dpi_decoder *d = NULL;
+    size_t n = 0;
+    DPI_TRY(check_tokens(v, tokens, n_tokens, err));
+    DPI_TRY(dpi_vocab_decoder(v, &d, err));
+    char *made = dpi_private_malloc(n_tokens * 4 * ((size_t)v->max_bytes + 1) + 1);
+    dpi_status status = made ? DPI_STATUS_OK : dpi_no_memory(err, "the tokens");
+    for (size_t i = 0; i <= n_tokens && status == DPI_STATUS_OK; i++) {
+        const dpi_token *t = i < n_tokens ? &v->tokens[tokens[i]] : NULL;
+        const bool is_name = t && (t->type == DPI_TOKEN_CONTROL || t->type == DPI_TOKEN_UNKNOWN);
+        const char *piece;
+        size_t n_piece;
+        if (t && !is_name)
+            status = dpi_decoder_push(d, tokens[i], &piece, &n_piece, err);
+        else
+            dpi_decoder_finish(d, &piece, &n_piece);
+        if (status == DPI_STATUS_OK && n_piece > 0)
+            memcpy(made + n, piece, n_piece), n += n_piece;
+        if (is_name)
+            memcpy(made + n, t->text, t->n_bytes), n += t->n_bytes;
+    }
+    dpi_decoder_free(d);
+    if (status != DPI_STATUS_OK) {
+        dpi_private_free(made);
+        return status;
+    }
+    made[n] = '\0';
+    *text = made;
+    return DPI_STATUS_OK;
 }

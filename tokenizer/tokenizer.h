@@ -38,20 +38,29 @@ int32_t dpi_vocab_chat(const dpi_vocab *vocab);
 /* The same, or for UNKNOWN the one that the template looks most like. */
 int32_t dpi_vocab_chat_nearest(const dpi_vocab *vocab);
 
-/* Contracts as dpi_tokenize and dpi_prompt_encode; the count is at most 4 * bytes + 5 for a text
- * and 4 * bytes + DPI_PROMPT_FRAME for a prompt, whatever the vocabulary. After an error
- * other than LIMIT the content of `tokens` is unspecified. */
+/* Contracts as dpi_tokenize, dpi_prompt_encode and dpi_turns_encode; the count is at most 4 * bytes
+ * + 5 for a text, and for a prompt what they say, whatever the vocabulary. After an error other
+ * than LIMIT the content of `tokens` is unspecified. */
 dpi_status dpi_vocab_encode(const dpi_vocab *vocab, const char *text, size_t n_bytes, int32_t flags,
                             int32_t *tokens, size_t capacity, size_t *n_tokens, dpi_error *err);
 dpi_status dpi_vocab_encode_prompt(const dpi_vocab *vocab, int32_t chat, const char *system,
                                    size_t n_system, const char *user, size_t n_user,
                                    int32_t *tokens, size_t capacity, size_t *n_tokens,
                                    dpi_error *err);
+dpi_status dpi_vocab_encode_turns(const dpi_vocab *vocab, int32_t chat, const char *system,
+                                  size_t n_system, const dpi_turn *turns, size_t n_turns,
+                                  const char *user, size_t n_user, int32_t *tokens,
+                                  size_t capacity, size_t *n_tokens, dpi_error *err);
 /* What a token adds to a text, whatever comes before it: its number of bytes, at most
  * DPI_TOKEN_MAX_BYTES. 0: it stands for no text, or what it adds depends on its place. */
 size_t dpi_vocab_token_bytes(const dpi_vocab *vocab, int32_t token, uint8_t *bytes);
 /* 1: a text loses its first character if that is a space, which encoding has added. */
 int32_t dpi_vocab_drops_space(const dpi_vocab *vocab);
+/* As dpi_tokens_show. */
+dpi_status dpi_vocab_show(const dpi_vocab *vocab, const int32_t *tokens, size_t n_tokens,
+                          char **text, dpi_error *err);
+/* 1: U+2581 is shown as a space, in whatever tokens its bytes come. */
+int32_t dpi_vocab_marks_spaces(const dpi_vocab *vocab);
 /* The decoder object of dpinfer.h over a vocabulary (which must outlive it). */
 dpi_status dpi_vocab_decoder(const dpi_vocab *vocab, dpi_decoder **decoder, dpi_error *err);
 

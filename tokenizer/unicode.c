@@ -45,8 +45,7 @@ uint32_t dpi_char_next(const char *text, size_t *n_bytes) {
 
 /* ---- White space at the ends ----------------------------------------------------------------- */
 
-/* Bytes of the white space that begins a text of n_bytes, 0 if none does. */
-static size_t space_bytes(const char *text, size_t n_bytes) {
+size_t dpi_space_bytes(const char *text, size_t n_bytes) {
     size_t n = n_bytes > 0 ? dpi_utf8_bytes(text, n_bytes) : 0;
     if (n <= 1)
         return n == 1 && (dpi_is_space(*text) || (*text >= 0x1c && *text <= 0x1f));
@@ -58,7 +57,7 @@ void dpi_trim_end(const char *text, size_t *n_bytes) {
         size_t n = 1;
         while (n < 4 && n < *n_bytes && ((unsigned char)text[*n_bytes - n] & 0xc0) == 0x80)
             n++;
-        if (n > *n_bytes || space_bytes(text + *n_bytes - n, n) != n)
+        if (n > *n_bytes || dpi_space_bytes(text + *n_bytes - n, n) != n)
             return;
         *n_bytes -= n;
     }
@@ -66,7 +65,7 @@ void dpi_trim_end(const char *text, size_t *n_bytes) {
 
 void dpi_trim(const char **text, size_t *n_bytes) {
     dpi_trim_end(*text, n_bytes);
-    for (size_t n; (n = space_bytes(*text, *n_bytes)) > 0; *text += n)
+    for (size_t n; (n = dpi_space_bytes(*text, *n_bytes)) > 0; *text += n)
         *n_bytes -= n;
 }
 

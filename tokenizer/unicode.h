@@ -1,4 +1,4 @@
-/* unicode.h - what words need to know of characters. Internal to this folder.
+/* unicode.h - what words need to know of characters. Internal.
  * Source: the Unicode Character Database, version 16 (scripts/unicode-tables). */
 #ifndef DPI_UNICODE_H
 #define DPI_UNICODE_H
@@ -27,8 +27,10 @@ typedef enum dpi_char_class {
 dpi_char_class dpi_char_class_of(uint32_t code);
 /* The first code point of whole UTF-8 sequences, and its bytes. */
 uint32_t dpi_char_next(const char *text, size_t *n_bytes);
-/* Takes white space off both ends or the end alone: White_Space and U+001C to U+001F, as Python's
- * strip() does. What is not UTF-8 stays. */
+/* Bytes of the white space that begins a text of n_bytes, 0 if none does: White_Space and U+001C to
+ * U+001F, as Python's strip() has it. */
+size_t dpi_space_bytes(const char *text, size_t n_bytes);
+/* Takes it off both ends or the end alone. What is not UTF-8 stays. */
 void dpi_trim_end(const char *text, size_t *n_bytes);
 void dpi_trim(const char **text, size_t *n_bytes);
 

@@ -22,7 +22,7 @@ static const struct {
 } sections[] = {
     {"Private text from records",
      {&command_run, &command_records, &command_resume, &command_plan, &command_merge,
-      &command_augpe}},
+      &command_augpe, &command_preview, &command_statistic}},
     {"A model that learns from records privately", {&command_finetune, &command_generate}},
     {"Budgets and guarantees",
      {&command_ledger, &command_account, &command_verify, &command_audit}},

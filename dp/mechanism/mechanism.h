@@ -32,6 +32,19 @@ __attribute__((format(printf, 4, 5))) void dpi_facts_text(dpi_facts *facts, cons
 enum { DPI_ASSUMPTIONS_MAX = 6 };
 struct dpi_text; /* base/text.h */
 
+/* How a mechanism releases numbers of records by itself (dpinfer/statistic.h). */
+typedef struct dpi_statistic_ops {
+    /* How many numbers there are, and what number i is called, as snprintf: from the part alone. */
+    int32_t (*count)(const dpi_claim_part *part);
+    void (*name)(const dpi_claim_part *part, int32_t i, char *text, size_t size);
+    /* Adds what one record adds to the true numbers: a function of the record and the part alone.
+     * It is not called for a record that is null, which adds nothing. */
+    void (*add)(const dpi_claim_part *part, const char *record, size_t n_bytes, int64_t *numbers);
+    /* Makes released numbers of true ones. The part is settled. Errors: ENTROPY. */
+    dpi_status (*release)(const dpi_claim_part *part, dpi_random_fn random, void *user,
+                          int64_t *numbers, int32_t n, dpi_error *err);
+} dpi_statistic_ops;
+
 typedef struct dpi_mechanism_ops {
     dpi_mechanism_info info;
     const struct dpi_method_ops *sampler; /* a token sampler, whose name, words and parameters are
@@ -56,6 +69,7 @@ typedef struct dpi_mechanism_ops {
                        dpi_error *err);
     /* Why there is no guarantee, static; NULL: there is one. May be NULL: there always is. */
     const char *(*warning)(const dpi_claim *claim, const dpi_claim_part *part);
+    const dpi_statistic_ops *statistic; /* NULL: another part of the program draws */
     /* Its lines of the statement, beside those of its parameters with a label. */
     void (*facts)(const dpi_claim *claim, const dpi_claim_part *part, dpi_facts *facts);
 } dpi_mechanism_ops;

@@ -32,6 +32,7 @@ void dpi_mechanism_info_get(int32_t id, dpi_mechanism_info *info) {
     *info = m->info;
     info->id = id;
     info->name = dpi_mechanism_name(id);
+    info->is_statistic = m->statistic != NULL;
     if (!m->sampler)
         return;
     info->title = m->sampler->info.title;

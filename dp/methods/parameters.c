@@ -214,14 +214,19 @@ static bool parse(const dpi_parameter *p, const char *text, double *value) {
     return false;
 }
 
-dpi_status dpi_parameter_parse(const dpi_parameter *p, dpi_sampler_options *options,
-                               const char *text, dpi_error *err) {
+dpi_status dpi_parameter_read(const dpi_parameter *p, const char *text, double *value,
+                              dpi_error *err) {
     char range[128];
-    double value;
-    if (parse(p, text, &value) && is_allowed(p, value)) {
-        store(p, options, value);
+    if (parse(p, text, value) && is_allowed(p, *value))
         return DPI_STATUS_OK;
-    }
     dpi_parameter_range(p, range, sizeof range);
     return dpi_fail(err, DPI_STATUS_ARG, "%s is '%.40s', must be %s", p->name, text, range);
+}
+
+dpi_status dpi_parameter_parse(const dpi_parameter *p, dpi_sampler_options *options,
+                               const char *text, dpi_error *err) {
+    double value;
+    DPI_TRY(dpi_parameter_read(p, text, &value, err));
+    store(p, options, value);
+    return DPI_STATUS_OK;
 }

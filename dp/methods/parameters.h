@@ -37,6 +37,10 @@ extern const dpi_parameter dpi_pace_kind, dpi_pace_theta;
 /* ARG, with the range, if a value is not allowed; NaN is refused. */
 dpi_status dpi_parameter_check(const dpi_parameter *parameter, double value, dpi_error *err);
 
+/* *value = the one that a text says, as dpi_parameter_parse; not of type TEXT. Errors: ARG. */
+dpi_status dpi_parameter_read(const dpi_parameter *parameter, const char *text, double *value,
+                              dpi_error *err);
+
 /* The default to the field, which may be 0 where a value has to be given. */
 void dpi_parameter_default(const dpi_parameter *parameter, dpi_sampler_options *options);
 

@@ -12,6 +12,7 @@
 #include "dpinfer/account.h"
 #include "dpinfer/run.h"
 #include "dpinfer/mechanism.h"
+#include "dpinfer/wording.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -69,6 +70,10 @@ typedef struct dpi_claim {
     int32_t pace_given;      /* a dpi_pace_given: what was not found from them, with pace_texts */
     char model_name[64];     /* without characters that steer a terminal or a line; "": none */
     char grammar[20];        /* dpi_grammar_digest in hexadecimal; "": none */
+    char wording[DPI_DIGEST_HEX + 8]; /* SHA-256 of how texts are worded (wording.h), in
+                                         hexadecimal; "": there is nothing to it */
+    char prompts[DPI_DIGEST_HEX + 8]; /* SHA-256 of the prompts (dpi_release_prompts), in
+                                         hexadecimal; "": there are none */
     dpi_claim_ledger ledger; /* filled in when it is charged */
 } dpi_claim;
 
@@ -83,7 +88,15 @@ DPI_API const dpi_claim_part *dpi_claim_find(const dpi_claim *claim, const char 
  * the message has. dpi_claim_value: NaN without such a parameter. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_claim_set(dpi_claim_part *part, const char *key,
                                                   double value, dpi_error *err);
+/* The same from a text: a decimal number, 0 or 1, the name of a choice, or what a TEXT is. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_set_text(dpi_claim_part *part, const char *key,
+                                                     const char *text, dpi_error *err);
 DPI_API double dpi_claim_value(const dpi_claim_part *part, const char *key);
+
+/* Binds the claim to how its texts are worded. Errors: ARG (the wording), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_bind_wording(dpi_claim *claim,
+                                                           const dpi_wording *wording,
+                                                           dpi_error *err);
 
 /* The part that draws tokens, and its options as a sampler takes them: n_ref is B, random NULL.
  * NULL: no part does, or a value of it is out of range. */
@@ -131,6 +144,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_claim_read(const char *json, size_t n_byte
 
 /* ---- The claim of a run ------------------------------------------------------------------- */
 
+/* *claim of a run that is settled, with what follows. */
+DPI_API void dpi_claim_of_run(const dpi_run *run, dpi_claim *claim);
 /* Everything that the guarantee rests on, in the order of the statement: facts
  * [DPI_CLAIM_FACTS_MAX], *n_facts of them. Errors: ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_run_facts(const dpi_run *run, dpi_fact *facts,

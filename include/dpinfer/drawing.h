@@ -36,6 +36,8 @@ typedef struct dpi_drawing_options {
     const int32_t *shares; /* [n_prompts] texts after each, which come in this order and are n_texts
                               together; NULL (default): text i stands after prompt i % n_prompts */
     dpi_mask *mask;        /* NULL (default): any text */
+    const dpi_word_rules *rules; /* how texts are worded; NULL (default): as the model writes
+                                    them */
     int32_t n_texts;       /* 1.. */
     int32_t n_parallel;    /* 1..DPI_DRAWING_PARALLEL_MAX; default 32 */
     dpi_sampler_options method;  /* PLAIN by default. n_tokens: most tokens of a text; 0 (default):

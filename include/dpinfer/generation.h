@@ -40,6 +40,7 @@
 #include "dpinfer/grammar.h"
 #include "dpinfer/method.h"
 #include "dpinfer/session.h"
+#include "dpinfer/wording.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,8 +63,12 @@ typedef enum dpi_end {
     DPI_END_NONE = 0,
     DPI_END_EOG = 1,      /* an end-of-generation token was drawn */
     DPI_END_LENGTH = 2,   /* the sampler's n_tokens were drawn */
-    DPI_END_CANCELLED = 3 /* dpi_generation_cancel */
+    DPI_END_CANCELLED = 3, /* dpi_generation_cancel */
+    DPI_END_STOP = 4       /* a stop, or the last of max_words (wording.h) */
 } dpi_end;
+
+/* 1: the text came to an end of its own, EOG or STOP. */
+DPI_API int32_t dpi_end_is_own(int32_t end);
 
 /* Which events have text. */
 typedef enum dpi_text_of_events {
@@ -147,6 +152,10 @@ typedef struct dpi_generation_options {
     dpi_mask *mask; /* the text is one of its grammar, or the beginning of one where T tokens end
                        before it does; must outlive the generation, which shares it with others of
                        its thread. NULL (default): any text */
+    const dpi_word_rules *rules; /* how the text is worded; must outlive the generation. NULL
+                                    (default): as the model writes it, with all white space */
+    int32_t n_answer; /* with rules: the last n_answer tokens of the public prompt are the beginning
+                         of the answer. Default 0 */
     int32_t n_begun; /* with a mask: the text begins with the last n_begun tokens of the public
                         prompt, and the grammar goes on behind them. Default 0 */
 } dpi_generation_options;

@@ -158,6 +158,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_info_at(dpi_ledger *ledger, int32_t
 
 #define DPI_CHARGE_METHOD_MAX 63
 #define DPI_CHARGE_NOTE_MAX 255
+#define DPI_CHARGE_CLAIM_MAX 65536
 
 /* The units of a run, for a dataset with scope UNIT. A unit that stands there more than once pays
  * once. An ID that is an integer is its digits, whatever its form (records.h). Only a keyed hash of
@@ -178,6 +179,8 @@ typedef struct dpi_charge_request {
     const dpi_ledger_units *units; /* scope UNIT; NULL: DATASET */
     dpi_privacy_unit unit;         /* whom `cost` protects. Default: open, for a caller who has
                                       compared it with that of the dataset */
+    const char *claim; /* what was done, as dpi_claim_write has it, without its ledger; at most
+                          DPI_CHARGE_CLAIM_MAX bytes. NULL (default): work outside of the program */
 } dpi_charge_request;
 
 DPI_API void dpi_charge_request_init(dpi_charge_request *request);
@@ -238,6 +241,10 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_charge_next(dpi_ledger *ledger, con
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_charge_before(dpi_ledger *ledger, const char *dataset,
                                                            int64_t before, dpi_charge *charge,
                                                            dpi_error *err);
+/* The claim of a charge as it was given, *claim, which the caller frees with free; NULL: it has
+ * none. Errors: ARG (no such charge), MEMORY; those of the file. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_charge_claim(dpi_ledger *ledger, int64_t id,
+                                                          char **claim, dpi_error *err);
 
 #ifdef __cplusplus
 }

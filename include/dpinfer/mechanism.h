@@ -21,6 +21,7 @@ typedef struct dpi_mechanism_info {
     const char *proof;  /* where its theorem is: "dp/PRIVACY.md section 25" */
     int32_t is_parallel; /* 1: its runs are over disjoint batches, and each unit is in one of them;
                             0: one after the other, each with all units */
+    int32_t is_statistic; /* 1: it releases numbers by itself (statistic.h) */
     const char *runs;    /* what a run of it is, several of them: "texts" */
 } dpi_mechanism_info;
 

@@ -11,6 +11,7 @@
 #include "dpinfer/grammar.h"
 #include "dpinfer/method.h"
 #include "dpinfer/session.h"
+#include "dpinfer/wording.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,6 +29,10 @@ typedef struct dpi_pace_search {
     void *cancel_user;
     dpi_mask *mask; /* the texts are of its grammar, as those of the run will be; NULL (default):
                        any text */
+    const dpi_word_rules *rules; /* how texts are worded, as those of the run; NULL (default): as
+                                    the model writes them */
+    int32_t n_answer;       /* with rules: as in dpi_generation_options */
+    int32_t reserved;
 } dpi_pace_search;
 
 DPI_API void dpi_pace_search_init(dpi_pace_search *search);

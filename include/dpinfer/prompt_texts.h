@@ -10,8 +10,17 @@
     "Please write another, fictional document of the kind that the collection holds. Do not "   \
     "copy names, dates or other particulars. Output only the text of the new document."
 
-/* With a description, which stands between the first and the second, the task is this; base models
- * continue after theirs. */
+/* A description makes a list, which the answer goes on with: this, the description, and this. */
+#define DPI_LISTED_BEFORE "Write a list of made-up "
+#define DPI_LISTED_AFTER "."
+#define DPI_LISTED_BASE_BEFORE "A list of made-up "
+#define DPI_LISTED_BASE_AFTER ":\n\n"
+/* Around each text of it, where the caller has no other wording. */
+#define DPI_LISTED_ANSWER " \""
+#define DPI_LISTED_STOP "\""
+
+/* With a description and no answer, which stands between the first and the second, the task is
+ * this; base models continue after theirs. */
 #define DPI_DESCRIBED_BEFORE "Please write a fictional document of this kind: "
 #define DPI_DESCRIBED_AFTER                                                                     \
     ". Do not copy names, dates or other particulars. Output only the text of the new document."

@@ -1,10 +1,20 @@
 /* prompts.h - the two prompts of a text: the public one, and the private one of a record.
  *
- * The public prompt depends on no record. The private prompt is a text in which {reference}
- * stands for the text of a record. A record that does not fit is cut at the longest prefix, in
- * whole UTF-8 characters, whose prompt has at most n_limit tokens, which is public. The text
- * around it is never cut. A query, which is public, makes both prompts: it is the public one, and
- * the private one is a record and then the query. */
+ * The public prompt depends on no record. The private prompt has the text of a record in one place.
+ * A record that does not fit is cut at the longest prefix, in whole UTF-8 characters, whose prompt
+ * has at most n_limit tokens, which is public. The text around it is never cut. A query, which is
+ * public, makes both prompts: it is the public one, and the private one is a record and then the
+ * query.
+ *
+ * A description and an answer make a list: the public text asks for one, and behind the header of
+ * the answer stand its first items. Each is a number, the answer, a text and the answer's end; the
+ * last one is a number and the answer, from which a text goes on. Without a private prompt the
+ * record is the first item.
+ *
+ * Examples are public texts of the form that is wished for. Each is an item of the list, or else an
+ * earlier turn: the public prompt, and the example as its answer. Without a private prompt the
+ * record stands in their place, as the one item or turn. A model without turns sees documents, one
+ * after the other, with DPI_CHAT_MARK (text.h) behind each. */
 #ifndef DPINFER_PROMPTS_H
 #define DPINFER_PROMPTS_H
 
@@ -14,11 +24,10 @@
 extern "C" {
 #endif
 
-/* A text that may hold NUL bytes. data NULL: none. */
-typedef struct dpi_bytes {
-    const char *data;
-    size_t n_bytes;
-} dpi_bytes;
+/* Which prompts examples stand in. */
+typedef enum dpi_example_in { DPI_EXAMPLE_IN_PUBLIC = 0, DPI_EXAMPLE_IN_BOTH = 1 } dpi_example_in;
+
+enum { DPI_EXAMPLES_MAX = DPI_TURNS_MAX - 1 };
 
 typedef struct dpi_prompt_options {
     size_t struct_size;
@@ -26,7 +35,8 @@ typedef struct dpi_prompt_options {
     int32_t max_reference_tokens; /* a record is cut to so many; 0 (default): what the context
                                      leaves */
     dpi_bytes public_prompt;  /* without {reference}; none: the default of prompt_texts.h */
-    dpi_bytes private_prompt; /* with {reference} once; none: a record, then the public prompt */
+    dpi_bytes private_prompt; /* with {reference} once, which is a record; none: the public prompt
+                                 behind a record */
     dpi_bytes description;    /* PUBLIC: what kind of documents these are, such as "hospital
                                  discharge letters": the public prompt is for one of them. Instead
                                  of public_prompt and query */
@@ -34,6 +44,14 @@ typedef struct dpi_prompt_options {
     dpi_bytes label;          /* PUBLIC: what {label} stands for in the prompts, where it may stand
                                  any number of times; none: {label} is text like any other */
     dpi_bytes system;         /* the system message of every prompt; none: without one */
+    dpi_bytes answer;         /* PUBLIC: every prompt ends with it, behind the header of the answer,
+                                 and earlier answers begin with it. In a release it is that of the
+                                 wording. None: without one */
+    dpi_bytes answer_end;      /* PUBLIC: earlier answers end with it. In a release it is the first
+                                  stop of the wording. None: without one */
+    const dpi_bytes *examples; /* [n_examples] PUBLIC, each with some text; NULL (default): none */
+    int32_t n_examples;        /* 0..DPI_EXAMPLES_MAX */
+    int32_t example_in;        /* a dpi_example_in; default PUBLIC */
 } dpi_prompt_options;
 
 DPI_API void dpi_prompt_options_init(dpi_prompt_options *options);
@@ -51,6 +69,7 @@ typedef struct dpi_prompts_info {
     size_t struct_size;
     int32_t chat;     /* the dpi_chat that is used; never AUTO */
     int32_t n_public; /* tokens of the public prompt */
+    int32_t n_answer; /* of them, and of each private prompt, the last ones are the answer's */
     int32_t n_frame;  /* tokens of the private prompt of an empty record */
     int32_t n_prefix; /* tokens that private prompts begin with, whatever the record. One that
                          begins in an unusual way may share less */
@@ -81,6 +100,13 @@ DPI_API const int32_t *dpi_prompts_public(const dpi_prompts *prompts);
 DPI_API DPI_MUST_CHECK dpi_status dpi_prompts_encode(const dpi_prompts *prompts, const char *record,
                                                      size_t n_bytes, int32_t **tokens,
                                                      size_t *n_tokens, dpi_error *err);
+
+/* Prompts whose public one is the private prompt of this record, for texts that one PUBLIC record
+ * gives alone: *made is the caller's. Nothing of a private record may come in here. Errors: ARG
+ * (the record does not fit, not one character of it), MEMORY, UNSUPPORTED. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_prompts_of_record(const dpi_prompts *prompts,
+                                                        const char *record, size_t n_bytes,
+                                                        dpi_prompts **made, dpi_error *err);
 
 #ifdef __cplusplus
 }

@@ -82,11 +82,15 @@ typedef struct dpi_release_options {
                                         DATASET. Copied. NULL (default) */
     /* With labels (records.h) each text is for one label, and the units with it. Numbers of texts:
      * all batches of public labels; or n_texts, in proportion to the units of public labels, the
-     * same for private ones; or label_texts. label_names and label_texts are copied. */
+     * same for private ones; or label_texts. label_names, label_meanings and label_texts are
+     * copied. */
     int32_t labels;   /* a dpi_labels. NONE (default): PUBLIC by position, PRIVATE where units are
                          assigned. Any other pair is refused */
     int32_t n_labels; /* 0 (default): public labels are those that units have */
     const char *const *label_names; /* [n_labels] strings; a unit with another one is in no text */
+    const char *const *label_meanings; /* [n_labels] PUBLIC strings, what {label} stands for in the
+                                          prompts of the label: texts do not say it. NULL (default),
+                                          and each that is NULL: the label */
     const int32_t *label_texts;     /* [n_labels]; NULL (default) */
     int32_t n_clusters; /* 2..DPI_LABELS_MAX: batches of similar records. Labels are "1", "2", ..,
                            and a unit has that of the public centroid that its first record is
@@ -103,6 +107,8 @@ typedef struct dpi_release_options {
                              told is lost */
     const dpi_grammar *grammar; /* texts are of this form, as long as T tokens allow; public. The
                                    caller's, must outlive the release. NULL (default): any text */
+    const dpi_wording *wording; /* how texts are worded; public, copied. NULL (default): nothing is
+                                   set. prompts.answer is not used: it is that of the wording */
     const char *model_path; /* with a journal: the file that the model was opened with */
     /* Where another process has the journal, with next_text or spread: what earlier processes have
      * drawn of a text, *tokens [*n], valid until the release is freed. NULL (default): nothing */
@@ -128,6 +134,14 @@ DPI_API void dpi_release_free(dpi_release *release);
 
 /* What it guarantees; the release's own. */
 DPI_API const dpi_run *dpi_release_run(const dpi_release *release);
+
+/* How its texts are worded; the release's own. */
+DPI_API const dpi_wording *dpi_release_wording(const dpi_release *release);
+
+/* Its prompts in full, as JSON: a string that the caller frees with free, of one release always the
+ * same bytes, whose SHA-256 the claim has. docs/report.md has the keys. Errors: MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_release_prompts(const dpi_release *release, char **json,
+                                                      dpi_error *err);
 
 /* What it needs, on this machine. All of it is public. */
 typedef struct dpi_release_plan {

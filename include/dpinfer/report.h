@@ -4,9 +4,9 @@
  *
  * It may be released as it is. Every value is an option, a fact about the program or the model, or
  * follows from those or from the released texts; none is derived from what is in a record. The
- * sections `claim`, `software`, `model`, `meta`, `output`, `charges` and the flag `complete`
- * are what a reader has to believe; all others are
- * functions of the section `claim`, so that they can be made a second time. */
+ * sections `claim`, `wording`, `prompts`, `software`, `model`, `meta`, `output`, `charges` and the
+ * flag `complete` are what a reader has to believe; all others are functions of the section
+ * `claim`, so that they can be made a second time. */
 #ifndef DPINFER_REPORT_H
 #define DPINFER_REPORT_H
 
@@ -14,6 +14,7 @@
 #include "dpinfer/claim.h"
 #include "dpinfer/ledger.h"
 #include "dpinfer/model.h"
+#include "dpinfer/wording.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,6 +52,14 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_update(dpi_report *report, const dp
  * `name` is the file's, for messages. Errors: FORMAT, LIMIT, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_meta(dpi_report *report, const char *name,
                                                   const char *text, size_t n_bytes, dpi_error *err);
+/* How texts are worded, of which the report then has all; needed where the claim has its digest.
+ * Errors: ARG (it is not that of the claim), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_wording(dpi_report *report,
+                                                     const dpi_wording *wording, dpi_error *err);
+/* The prompts in full, as dpi_release_prompts writes them; a report has them only if it is told.
+ * Errors: ARG (they are not those of the claim), FORMAT, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_prompts(dpi_report *report, const char *json,
+                                                     dpi_error *err);
 /* Bytes of the output, in their order: the report has the hash of all of them. */
 DPI_API void dpi_report_output_add(dpi_report *report, const void *bytes, size_t n_bytes);
 /* The whole output at once: a file that is there now. jsonl 1: a text is a line of it; 0: an empty
@@ -84,7 +93,8 @@ DPI_API const dpi_claim *dpi_report_claimed(const dpi_report *report);
 DPI_API const dpi_run *dpi_report_run(const dpi_report *report);
 
 /* The report as a string [*n_bytes] with a NUL behind it, which the caller frees with free.
- * complete 0: the run stopped early. Errors: ARG (format; a parsed report), MEMORY. */
+ * complete 0: the run stopped early. Errors: ARG (format; a parsed report), STATE (the claim has a
+ * wording, and the report was not told), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_text(const dpi_report *report, int32_t complete,
                                                   int32_t format, char **text, size_t *n_bytes,
                                                   dpi_error *err);

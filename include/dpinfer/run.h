@@ -13,6 +13,8 @@
 extern "C" {
 #endif
 
+enum { DPI_DIGEST_HEX = 64 }; /* digits of a SHA-256 */
+
 /* What one record is. */
 typedef enum dpi_record_kind {
     DPI_RECORD_OTHER = 0, /* from memory, or not known */
@@ -85,6 +87,10 @@ typedef struct dpi_run {
                                 of 1/256; 0: there is none. What it costs is not in `plan` */
     char grammar[20];         /* dpi_grammar_digest of that which texts are held to, in hexadecimal;
                                  "": there is none */
+    char wording[DPI_DIGEST_HEX + 8]; /* SHA-256 of how texts are worded (wording.h), in
+                                 hexadecimal; "": there is nothing to it */
+    char prompts[DPI_DIGEST_HEX + 8]; /* SHA-256 of the prompts (dpi_release_prompts), in
+                                 hexadecimal; "": not known */
     char model_name[64];      /* a string without characters that steer a terminal or a line */
     dpi_claim_ledger ledger; /* filled in when the run is charged */
 } dpi_run;

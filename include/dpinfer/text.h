@@ -8,6 +8,12 @@
 extern "C" {
 #endif
 
+/* A text that may hold NUL bytes. data NULL: none. */
+typedef struct dpi_bytes {
+    const char *data;
+    size_t n_bytes;
+} dpi_bytes;
+
 enum {
     DPI_TOKENIZE_BOS = 1 /* begin with the BOS token if the model's metadata wants one */
 };
@@ -24,6 +30,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_tokenize(const dpi_model *model, const cha
 
 /* 1 if `token` ends a text (any of the model's end-of-generation ids), else 0. */
 DPI_API int32_t dpi_token_is_eog(const dpi_model *model, int32_t token);
+/* The first token that adds exactly `text` [n_bytes >= 1] to a text; -1: there is none. */
+DPI_API int32_t dpi_token_find(const dpi_model *model, const char *text, size_t n_bytes);
 /* BOS id, or -1 if the model has none. */
 DPI_API int32_t dpi_token_bos(const dpi_model *model);
 
@@ -37,6 +45,11 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_decoder_create(const dpi_model *model, dpi
 DPI_API DPI_MUST_CHECK dpi_status dpi_decoder_push(dpi_decoder *decoder, int32_t token,
                                                    const char **text, size_t *n_bytes,
                                                    dpi_error *err);
+/* Tokens as people read them: those that give text as their text, special ones by their names
+ * ("<|im_start|>"). *text is a string that the caller frees with dpi_private_free. Errors: ARG (a
+ * token out of range), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_tokens_show(const dpi_model *model, const int32_t *tokens,
+                                                  size_t n_tokens, char **text, dpi_error *err);
 /* What is held back at the end of a text (U+FFFD or nothing); starts a new text. */
 DPI_API void dpi_decoder_finish(dpi_decoder *decoder, const char **text, size_t *n_bytes);
 DPI_API void dpi_decoder_free(dpi_decoder *decoder);
@@ -79,8 +92,12 @@ typedef enum dpi_chat {
 DPI_API DPI_MUST_CHECK dpi_status dpi_chat_parse(const char *name, int32_t *chat, dpi_error *err);
 DPI_API const char *dpi_chat_name(int32_t chat);
 
-/* Tokens of what a format adds to the texts, at most. */
-enum { DPI_PROMPT_FRAME = 8192 };
+/* Between documents, where there is no chat format (DPI_CHAT_NONE). */
+#define DPI_CHAT_MARK "\n\n---\n\n"
+
+/* Tokens of what a format adds to the texts, and to those of an earlier turn, at most; earlier
+ * turns of a prompt, at most. */
+enum { DPI_PROMPT_FRAME = 8192, DPI_EARLIER_FRAME = 256, DPI_TURNS_MAX = 64 };
 
 /* Token ids of a whole prompt: BOS where the model wants one, an optional system message
  * (NULL or n_system = 0 for none; where the format has no system turn it stands before the user's
@@ -95,6 +112,23 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_prompt_encode(const dpi_model *model, int3
                                                     const char *user, size_t n_user,
                                                     int32_t *tokens, size_t capacity,
                                                     size_t *n_tokens, dpi_error *err);
+
+/* An earlier turn of a conversation: what the user said, and what was answered. */
+typedef struct dpi_turn {
+    const char *user, *answer;
+    size_t n_user, n_answer;
+} dpi_turn;
+
+/* The same of a conversation: turns [n_turns] come before the user's message, each as the template
+ * has it; with DPI_CHAT_NONE DPI_CHAT_MARK ends each. The bound is then 4 bytes of all texts +
+ * DPI_PROMPT_FRAME + n_turns * DPI_EARLIER_FRAME. Errors: the same; LIMIT with more than
+ * DPI_TURNS_MAX. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_turns_encode(const dpi_model *model, int32_t chat,
+                                                   const char *system, size_t n_system,
+                                                   const dpi_turn *turns, size_t n_turns,
+                                                   const char *user, size_t n_user,
+                                                   int32_t *tokens, size_t capacity,
+                                                   size_t *n_tokens, dpi_error *err);
 
 #ifdef __cplusplus
 }

@@ -19,7 +19,7 @@
 #include "pipeline/run.h"
 #include "pipeline/journal/json_text.h"
 
-enum { CLAIM_VERSION = 2, CLAIM_BYTES_MAX = 1 << 16 };
+enum { CLAIM_VERSION = 3, CLAIM_BYTES_MAX = 1 << 16 };
 
 /* ---- Fields of the struct -------------------------------------------------------------------- */
 
@@ -64,6 +64,8 @@ static const field bound_fields[] = {
     {.key = "randomness", .type = NAME, AT(randomness), .name_of = randomness_name},
     {.key = "model", .type = TEXT, AT(model_name), .zero_is_null = true},
     {.key = "grammar", .type = TEXT, AT(grammar), .zero_is_null = true},
+    {.key = "wording", .type = TEXT, AT(wording), .zero_is_null = true},
+    {.key = "prompts", .type = TEXT, AT(prompts), .zero_is_null = true},
     {.key = "pace_texts", .type = INT, AT(pace_texts), .min = 1, .max = INT32_MAX,
      .zero_is_null = true},
     {.key = "pace_given", .type = NAME, AT(pace_given), .name_of = dpi_pace_given_name,
@@ -164,12 +166,32 @@ json_t *dpi_claim_json(const dpi_claim *c) {
     return NULL;
 }
 
+dpi_status dpi_json_write(const json_t *value, char **json, size_t *n_bytes, dpi_error *err) {
+    *json = value ? dpi_json_text(value, JSON_COMPACT | JSON_REAL_PRECISION(17), n_bytes) : NULL;
+    return *json ? DPI_STATUS_OK : dpi_no_memory(err, "a claim");
+}
+
 dpi_status dpi_claim_write(const dpi_claim *c, char **json, dpi_error *err) {
     size_t n_bytes;
     json_t *o = dpi_claim_json(c);
-    *json = o ? dpi_json_text(o, JSON_COMPACT | JSON_REAL_PRECISION(17), &n_bytes) : NULL;
+    const dpi_status status = dpi_json_write(o, json, &n_bytes, err);
     json_decref(o);
-    return *json ? DPI_STATUS_OK : dpi_no_memory(err, "the claim");
+    return status;
+}
+
+dpi_status dpi_json_digest(const json_t *value, char hex[DPI_DIGEST_HEX + 1], dpi_error *err) {
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    struct sha256_ctx hash;
+    size_t n_bytes;
+    char *json;
+    DPI_TRY(dpi_json_write(value, &json, &n_bytes, err));
+    sha256_init(&hash);
+    sha256_update(&hash, n_bytes, (const uint8_t *)json);
+    sha256_digest(&hash, sizeof digest, digest);
+    for (size_t i = 0; i < sizeof digest; i++)
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    free(json);
+    return DPI_STATUS_OK;
 }
 
 /* ---- What follows ---------------------------------------------------------------------------- */
@@ -213,18 +235,11 @@ static json_t *ledger_follows(const dpi_claim_ledger *l) {
 
 /* Of the bytes that dpi_claim_write makes: whatever is changed in a claim shows. */
 static json_t *digest_json(const dpi_claim *c) {
-    uint8_t digest[SHA256_DIGEST_SIZE];
-    char *json, hex[2 * sizeof digest + 1];
-    struct sha256_ctx hash;
-    if (dpi_claim_write(c, &json, NULL) != DPI_STATUS_OK)
-        return NULL;
-    sha256_init(&hash);
-    sha256_update(&hash, strlen(json), (const uint8_t *)json);
-    sha256_digest(&hash, sizeof digest, digest);
-    for (size_t i = 0; i < sizeof digest; i++)
-        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-    free(json);
-    return json_string(hex);
+    char hex[DPI_DIGEST_HEX + 1];
+    json_t *claim = dpi_claim_json(c);
+    const dpi_status status = dpi_json_digest(claim, hex, NULL);
+    json_decref(claim);
+    return status == DPI_STATUS_OK ? json_string(hex) : NULL;
 }
 
 json_t *dpi_claim_follows(const dpi_claim *c) {

@@ -13,6 +13,12 @@ json_t *dpi_claim_follows(const dpi_claim *claim);
 /* The first back, settled. Errors: those of dpi_claim_read. */
 dpi_status dpi_claim_of_json(const json_t *object, dpi_claim *claim, dpi_error *err);
 
+/* A JSON value in the bytes in which claims are written, *json [*n_bytes], which the caller frees
+ * with free. NULL as a value, and what cannot be written: MEMORY. */
+dpi_status dpi_json_write(const json_t *value, char **json, size_t *n_bytes, dpi_error *err);
+/* SHA-256 of these bytes, in hexadecimal. Errors: MEMORY. */
+dpi_status dpi_json_digest(const json_t *value, char hex[DPI_DIGEST_HEX + 1], dpi_error *err);
+
 /* What neighbours are, for people. Static. */
 const char *dpi_claim_meaning(const dpi_claim *claim);
 

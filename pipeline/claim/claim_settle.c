@@ -53,6 +53,22 @@ dpi_status dpi_claim_set(dpi_claim_part *part, const char *key, double value, dp
     return DPI_STATUS_OK;
 }
 
+dpi_status dpi_claim_set_text(dpi_claim_part *part, const char *key, const char *text,
+                              dpi_error *err) {
+    const int32_t i = find_key(part, key);
+    const dpi_parameter *p = i >= 0 ? dpi_mechanism_parameter_get(part->mechanism, i) : NULL;
+    if (!p)
+        return dpi_claim_set(part, key, 0, err);
+    if (p->type != DPI_PARAMETER_TEXT)
+        return dpi_parameter_read(p, text, &part->values[i], err);
+    const size_t n = strlen(text);
+    if (n < 1 || n > (size_t)p->max)
+        return dpi_fail(err, DPI_STATUS_ARG, "%s: found %zu bytes, allowed 1..%.0f", key, n,
+                        p->max);
+    memcpy(part->text, text, n + 1);
+    return DPI_STATUS_OK;
+}
+
 double dpi_claim_value(const dpi_claim_part *part, const char *key) {
     const int32_t i = find_key(part, key);
     return i >= 0 ? part->values[i] : (double)NAN;
@@ -84,6 +100,14 @@ static dpi_status check_units(const dpi_claim *c, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+/* "": there is none. */
+static dpi_status check_digest(const char *key, const char *hex, size_t n, dpi_error *err) {
+    return !hex[0] || (strlen(hex) == n && strspn(hex, "0123456789abcdef") == n)
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_ARG, "%s: found '%.20s', allowed are %zu hexadecimal "
+                                               "digits", key, hex, n);
+}
+
 static dpi_status check_bound(const dpi_claim *c, dpi_error *err) {
     char name[sizeof c->model_name];
     DPI_TRY(dpi_check_range("pace_texts", c->pace_texts, 0, INT32_MAX, err));
@@ -96,10 +120,9 @@ static dpi_status check_bound(const dpi_claim *c, dpi_error *err) {
     if (strcmp(name, c->model_name) != 0)
         return dpi_fail(err, DPI_STATUS_ARG, "model: found a name with bytes that steer a terminal "
                                              "or are no UTF-8");
-    if (c->grammar[0] && !dpi_claim_is_digest(c->grammar))
-        return dpi_fail(err, DPI_STATUS_ARG, "grammar: found '%.20s', allowed are 16 hexadecimal "
-                                             "digits", c->grammar);
-    return DPI_STATUS_OK;
+    DPI_TRY(check_digest("grammar", c->grammar, 16, err));
+    DPI_TRY(check_digest("wording", c->wording, DPI_DIGEST_HEX, err));
+    return check_digest("prompts", c->prompts, DPI_DIGEST_HEX, err);
 }
 
 static dpi_status check_part(const dpi_claim *c, const dpi_claim_part *p, dpi_error *err) {

@@ -1,5 +1,6 @@
 /* claim_words.c - what a claim says: the statement, from the lines of its mechanisms. */
 #include <math.h>
+#include <string.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -95,18 +96,28 @@ static void add_guarantee(dpi_facts *l, const dpi_claim *c) {
     dpi_facts_real(l, "delta", NULL, c->delta);
 }
 
+static void add_parameter(dpi_facts *l, const dpi_parameter *q, const dpi_claim_part *p,
+                          double value) {
+    if (!q->label || (q->is_optional && value == 0))
+        return;
+    if (q->type == DPI_PARAMETER_TEXT)
+        dpi_facts_text(l, q->key, q->label, "%s", p->text);
+    else if (q->type == DPI_PARAMETER_REAL)
+        dpi_facts_real(l, q->key, q->label, value);
+    else
+        dpi_facts_int(l, q->key, q->label, (int64_t)value);
+}
+
 /* Its parameters with a label, and what it says itself. */
 static void add_part(dpi_facts *l, const dpi_claim *c, const dpi_claim_part *p) {
     const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
     const dpi_parameter *q;
     if (m->accounting)
-        dpi_facts_text(l, "accounting", "accounting", "%s (%.0f %s)", m->accounting,
-                       (double)p->n_runs, m->info.runs);
+        dpi_facts_text(l, "accounting", "accounting", "%s (%.0f %.*s)", m->accounting,
+                       (double)p->n_runs, (int)strlen(m->info.runs) - (p->n_runs == 1),
+                       m->info.runs);
     for (int32_t i = 0; (q = dpi_mechanism_parameter_get(p->mechanism, i)) && !m->sampler; i++)
-        if (q->label && !(q->is_optional && p->values[i] == 0))
-            q->type == DPI_PARAMETER_REAL
-                ? dpi_facts_real(l, q->key, q->label, p->values[i])
-                : dpi_facts_int(l, q->key, q->label, (int64_t)p->values[i]);
+        add_parameter(l, q, p, p->values[i]);
     m->facts(c, p, l);
 }
 
@@ -160,6 +171,12 @@ void dpi_claim_facts(const dpi_claim *c, dpi_fact *facts, size_t *n_facts) {
         dpi_facts_text(&l, "grammar", "form of texts",
                        "a public grammar (%s) says which tokens may come; it costs nothing",
                        c->grammar);
+    if (c->wording[0])
+        dpi_facts_text(&l, "wording", "wording",
+                       "public rules of how texts begin, end and go on (%.16s); they cost nothing",
+                       c->wording);
+    if (c->prompts[0])
+        dpi_facts_text(&l, "prompts", NULL, "%s", c->prompts);
     add_ledger(&l, c);
     dpi_facts_text(&l, "randomness", "randomness", "%s",
                    c->randomness == DPI_RANDOMNESS_SYSTEM ? "getrandom(2), fresh for every draw"

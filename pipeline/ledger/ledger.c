@@ -367,3 +367,28 @@ dpi_status dpi_ledger_charge_before(dpi_ledger *l, const char *dataset, int64_t 
                                     dpi_charge *charge, dpi_error *err) {
     return find_charge(l, dataset, "id < ?2 ORDER BY id DESC", before, charge, err);
 }
+
+static dpi_status read_claim(dpi_ledger *l, int64_t id, char **claim, dpi_error *err) {
+    sqlite3_stmt *s;
+    bool row;
+    DPI_TRY(dpi_sql_prepare(l, &s, err,
+                            l->form >= 4 ? "SELECT claim FROM charge WHERE id = ?1"
+                                         : "SELECT '' FROM charge WHERE id = ?1",
+                            "i", id));
+    dpi_status status = dpi_sql_step(l, s, &row, err);
+    if (status == DPI_STATUS_OK && !row)
+        status = dpi_fail(err, DPI_STATUS_ARG, "%s: found no charge %lld", l->path, (long long)id);
+    const char *text = row ? (const char *)sqlite3_column_text(s, 0) : NULL;
+    if (status == DPI_STATUS_OK && text && text[0] && !(*claim = strdup(text)))
+        status = dpi_no_memory(err, "the claim of a charge");
+    sqlite3_finalize(s);
+    return status;
+}
+
+dpi_status dpi_ledger_charge_claim(dpi_ledger *l, int64_t id, char **claim, dpi_error *err) {
+    *claim = NULL;
+    pthread_mutex_lock(&l->lock);
+    const dpi_status status = read_claim(l, id, claim, err);
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}

@@ -183,6 +183,9 @@ static dpi_status check_request(const dpi_charge_request *r, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_ARG, "the cost or the method of a charge is NULL");
     DPI_TRY(
         dpi_ledger_check_text("the method of a charge", r->method, DPI_CHARGE_METHOD_MAX, err));
+    if (r->claim && strlen(r->claim) > DPI_CHARGE_CLAIM_MAX)
+        return dpi_fail(err, DPI_STATUS_ARG, "the claim of a charge: found %zu bytes, allowed "
+                                             "0..%d", strlen(r->claim), DPI_CHARGE_CLAIM_MAX);
     return r->note
                ? dpi_ledger_check_text("the note of a charge", r->note, DPI_CHARGE_NOTE_MAX, err)
                : DPI_STATUS_OK;
@@ -208,10 +211,10 @@ static dpi_status insert(dpi_ledger *l, const dpi_dataset *d, const dpi_charge_r
     print_cost(r->cost, c->cost, sizeof c->cost);
     DPI_TRY(dpi_sql_do(l, err,
                        "INSERT INTO charge(dataset, amount, before, date, method, note, cost, "
-                       DPI_UNIT_COLUMNS("") ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
-                       " ?11, ?12)",
-                       "iiitttt" DPI_UNIT_TYPES, d->id, c->amount, c->before, c->date, c->method,
-                       c->note, c->cost, DPI_UNIT_VALUES(c->unit)));
+                       "claim, " DPI_UNIT_COLUMNS("") ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
+                       " ?10, ?11, ?12, ?13)",
+                       "iiittttt" DPI_UNIT_TYPES, d->id, c->amount, c->before, c->date, c->method,
+                       c->note, c->cost, r->claim ? r->claim : "", DPI_UNIT_VALUES(c->unit)));
     c->id = sqlite3_last_insert_rowid(l->db);
     return r->units ? visit_units(l, d, c->id, c->amount, r->units, err) : DPI_STATUS_OK;
 }

@@ -15,7 +15,7 @@
 #include "pipeline/ledger/ledger.h"
 
 #define APPLICATION 1685088588 /* "dpiL", in the header of the file (PRAGMA application_id) */
-#define FORM 3                 /* of the tables (PRAGMA user_version) */
+#define FORM 4                 /* of the tables (PRAGMA user_version) */
 
 #define TEXT_OF(number) TEXT_OF_VALUE(number)
 #define TEXT_OF_VALUE(number) #number
@@ -39,6 +39,9 @@
     before "max_per_unit INTEGER NOT NULL DEFAULT 0" after                                        \
     before "unit_field TEXT NOT NULL DEFAULT ''" after
 
+/* Of a charge, what was done: "" is work outside of the program, or before form 4. */
+#define CLAIM_COLUMN "claim TEXT NOT NULL DEFAULT ''"
+
 /* Amounts are integers: sums in SQL are exact. */
 static const char *const schema =
     "CREATE TABLE dataset(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,"
@@ -50,7 +53,7 @@ static const char *const schema =
     " dataset INTEGER NOT NULL REFERENCES dataset(id), amount INTEGER NOT NULL CHECK(amount > 0),"
     " before INTEGER NOT NULL, counted INTEGER NOT NULL DEFAULT 1 CHECK(counted IN (0, 1)),"
     " date TEXT NOT NULL, " UNIT_COLUMNS("", ", ")
-    "method TEXT NOT NULL, note TEXT NOT NULL, cost TEXT NOT NULL) STRICT;"
+    "method TEXT NOT NULL, note TEXT NOT NULL, cost TEXT NOT NULL, " CLAIM_COLUMN ") STRICT;"
     "CREATE INDEX charge_dataset ON charge(dataset);"
     "CREATE INDEX charge_sum ON charge(dataset, counted, amount);" UNIT_TABLES
     "PRAGMA application_id = " TEXT_OF(APPLICATION) ";" SET_FORM;
@@ -66,7 +69,10 @@ static const char *const from_form_1 =
 /* Form 2 did not say whom charges protect. */
 static const char *const from_form_2 =
     UNIT_COLUMNS("ALTER TABLE dataset ADD COLUMN ", ";")
-    UNIT_COLUMNS("ALTER TABLE charge ADD COLUMN ", ";") SET_FORM;
+    UNIT_COLUMNS("ALTER TABLE charge ADD COLUMN ", ";");
+
+/* Form 3 did not have claims. */
+static const char *const from_form_3 = "ALTER TABLE charge ADD COLUMN " CLAIM_COLUMN ";" SET_FORM;
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
@@ -284,8 +290,10 @@ static dpi_status bring_to_form(dpi_ledger *l, dpi_error *err) {
             &has_payers, err);
         if (status == DPI_STATUS_OK && !has_payers)
             status = execute(l, from_form_1, err);
-        if (status == DPI_STATUS_OK)
+        if (status == DPI_STATUS_OK && form < 3)
             status = execute(l, from_form_2, err);
+        if (status == DPI_STATUS_OK)
+            status = execute(l, from_form_3, err);
     }
     return dpi_sql_end(l, status, err);
 }

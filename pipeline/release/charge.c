@@ -116,16 +116,19 @@ static dpi_status charge_run(dpi_books *b, uint8_t **pays, dpi_error *err) {
     dpi_dataset_info info;
     dpi_charge charge;
     DPI_TRY(check(b, err));
-    DPI_TRY(request_of(b, &asked, err));
     dpi_dataset_info_init(&info);
     dpi_charge_init(&charge);
     /* What is told of the dataset beside the charge never changes. */
     DPI_TRY(dpi_ledger_info(b->ledger, b->dataset, &info, err));
-    DPI_TRY(info.scope == DPI_SCOPE_UNIT
-                ? charge_units(b, 0, &asked.request, &charge, pays, err)
-                : dpi_ledger_reserve(b->ledger, b->dataset, &asked.request, &charge, err));
-    keep(b, &info, &charge);
-    return DPI_STATUS_OK;
+    DPI_TRY(request_of(b, &asked, err));
+    const dpi_status status =
+        info.scope == DPI_SCOPE_UNIT
+            ? charge_units(b, 0, &asked.request, &charge, pays, err)
+            : dpi_ledger_reserve(b->ledger, b->dataset, &asked.request, &charge, err);
+    dpi_claim_charge_free(&asked);
+    if (status == DPI_STATUS_OK)
+        keep(b, &info, &charge);
+    return status;
 }
 
 dpi_status dpi_books_reserve(dpi_books *b, uint8_t **pays, dpi_error *err) {
@@ -151,6 +154,7 @@ dpi_status dpi_books_preview(dpi_books *b, dpi_error *err) {
     dpi_dataset_info_init(&info);
     dpi_charge_init(&charge);
     DPI_TRY(request_of(b, &asked, err));
+    dpi_claim_charge_free(&asked); /* it is not charged */
     DPI_TRY(dpi_ledger_info(b->ledger, b->dataset, &info, err));
     DPI_TRY(dpi_cost_renyi(&asked.cost, info.order, &divergence, err));
     charge.amount = dpi_ledger_amount_up(divergence);

@@ -79,6 +79,7 @@ void dpi_groups_texts(const dpi_plan *plan, dpi_release_options *o) {
     o->top_k = plan->claim.method.top_k;
     o->session = plan->options.session;
     o->prompts = plan->options.prompts;
+    o->wording = plan->options.wording;
     o->seeded = 1;
     o->seed = SEED;
     o->method.method = DPI_METHOD_PLAIN;

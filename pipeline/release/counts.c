@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "dp/exact/noise.h"
 #include "dp/mechanism/noisy_counts.h"
-#include "dpinfer/claim.h"
+#include "pipeline/release/payers.h"
 
 struct dpi_counts {
     dpi_counts_info info;
@@ -48,20 +48,18 @@ static dpi_status settle(const dpi_counts_options *o, dpi_claim *c, dpi_counts_i
 /* Charges all groups at once, before a record is read. */
 static dpi_status charge(const dpi_counts_options *o, const dpi_claim *c, dpi_counts_info *info,
                          dpi_error *err) {
-    dpi_charge_request request;
-    dpi_cost cost;
+    dpi_claim_charge asked;
     if (!o->ledger)
         return DPI_STATUS_OK;
     if (!o->dataset)
         return dpi_fail(err, DPI_STATUS_ARG, "dataset: found none, needed with a ledger");
-    dpi_charge_request_init(&request);
-    DPI_TRY(dpi_claim_cost(c, &cost, err));
-    request.cost = &cost;
-    request.method = "counts";
-    request.unit.adjacency = DPI_ADJACENCY_REPLACE_BY_NULL;
-    request.unit.is_record = 1;
-    request.unit.record_kind = o->record_kind;
-    return dpi_ledger_reserve(o->ledger, o->dataset, &request, &info->charge, err);
+    DPI_TRY(dpi_claim_charge_of(c, NULL, &asked, err));
+    asked.request.unit.is_record = 1;
+    asked.request.unit.record_kind = o->record_kind;
+    const dpi_status status =
+        dpi_ledger_reserve(o->ledger, o->dataset, &asked.request, &info->charge, err);
+    dpi_claim_charge_free(&asked);
+    return status;
 }
 
 dpi_status dpi_counts_open(const dpi_counts_options *o, dpi_counts **counts, dpi_error *err) {

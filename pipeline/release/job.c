@@ -26,36 +26,18 @@ static void hash_text(struct sha256_ctx *hash, dpi_bytes text) {
         sha256_update(hash, text.n_bytes, (const uint8_t *)text.data);
 }
 
-static void hash_public(struct sha256_ctx *hash, const dpi_prompts *prompts) {
-    dpi_prompts_info info;
-    dpi_prompts_info_init(&info);
-    if (dpi_prompts_info_get(prompts, &info, NULL) == DPI_STATUS_OK)
-        sha256_update(hash, (size_t)info.n_public * sizeof(int32_t),
-                      (const uint8_t *)dpi_prompts_public(prompts));
-}
-
-/* Both prompts, the labels, and how a record is cut. With the room that the context leaves, which
- * is among the facts of the engine and the parameters, that is all that a prompt depends on. */
-static json_t *hash_prompts(const dpi_plan *plan) {
-    const dpi_prompt_options *o = &plan->options.prompts;
-    const int32_t numbers[] = {plan->prompts_info.chat, o->max_reference_tokens};
+/* What {label} stands for, and which texts are for which label; with the digest of the claim and
+ * the room that the context leaves that is all that prompts depend on. */
+static json_t *hash_labels(const dpi_plan *plan) {
     uint8_t bytes[SHA256_DIGEST_SIZE];
     char hex[DPI_HASH_HEX + 1];
     struct sha256_ctx hash;
     sha256_init(&hash);
-    sha256_update(&hash, sizeof numbers, (const uint8_t *)numbers);
-    hash_text(&hash, o->public_prompt);
-    hash_text(&hash, o->private_prompt);
-    if (o->description.data) /* jobs of earlier versions have none */
-        hash_text(&hash, o->description);
-    hash_text(&hash, o->query);
-    hash_text(&hash, o->system);
-    for (int32_t i = 0; i < plan->n_prompts; i++)
-        hash_public(&hash, dpi_plan_prompts(plan, i));
-    for (int32_t i = 0; i < plan->labels.n; i++) { /* what {label} stands for, and which texts */
+    for (int32_t i = 0; i < plan->labels.n; i++) {
         const dpi_span *name = &plan->labels.names.at[i];
         const int32_t n_texts = plan->claim.histogram > 0 ? 0 : plan->labels.n_texts[i];
         hash_text(&hash, (dpi_bytes){name->data, name->n_bytes});
+        hash_text(&hash, dpi_labels_meaning(&plan->labels, i));
         sha256_update(&hash, sizeof n_texts, (const uint8_t *)&n_texts);
     }
     sha256_digest(&hash, sizeof bytes, bytes);
@@ -111,8 +93,9 @@ static dpi_status describe(const dpi_plan *plan, json_t **facts, dpi_error *err)
     char seed[24] = "";
     if (plan->options.seeded)
         snprintf(seed, sizeof seed, "%" PRIu64, plan->options.seed);
-    *facts = json_pack("{s:o, s:o, s:o, s:o, s:i, s:s?, s:o, s:b}", "model", files, "engine",
-                       describe_engine(plan), "prompts", hash_prompts(plan), "parameters",
+    *facts = json_pack("{s:o, s:o, s:s, s:s, s:o, s:o, s:i, s:s?, s:o, s:b}", "model", files,
+                       "engine", describe_engine(plan), "wording", plan->claim.wording, "prompts",
+                       plan->claim.prompts, "labels", hash_labels(plan), "parameters",
                        describe_parameters(plan), "reference", (int)plan->options.reference, "seed",
                        plan->options.seeded ? seed : NULL, "shard", describe_shard(plan), "keyed",
                        plan->options.key && dpi_run_is_assigned(&plan->claim));

@@ -12,6 +12,7 @@
 
 void dpi_labels_free(dpi_label_list *l) {
     dpi_spans_free(&l->names, true);
+    dpi_spans_free(&l->meanings, true);
     dpi_private_free(l->n_units);
     dpi_private_free(l->n_texts);
     *l = (dpi_label_list){0};
@@ -31,6 +32,11 @@ int32_t dpi_labels_find(const dpi_label_list *l, const dpi_records *records, siz
     size_t n_bytes;
     dpi_records_unit_label(records, unit, &name, &n_bytes);
     return find(l, name, n_bytes);
+}
+
+dpi_bytes dpi_labels_meaning(const dpi_label_list *l, int32_t index) {
+    const dpi_spans *from = (size_t)index < l->meanings.n ? &l->meanings : &l->names;
+    return (dpi_bytes){from->at[index].data, from->at[index].n_bytes};
 }
 
 dpi_batch_range dpi_labels_range(const dpi_label_list *l, int32_t index) {
@@ -72,6 +78,10 @@ static dpi_status copy_names(const dpi_release_options *o, dpi_label_list *l, dp
             return dpi_fail(err, DPI_STATUS_ARG, "label_names: label %d is blank, or there twice",
                             i + 1);
         DPI_TRY(add_name(l, name.data, n_bytes, err));
+        const char *meaning = o->label_meanings ? o->label_meanings[i] : NULL;
+        meaning = meaning ? meaning : o->label_names[i];
+        if (!dpi_spans_copy(&l->meanings, meaning, strlen(meaning)))
+            return dpi_no_memory(err, "the labels");
     }
     return DPI_STATUS_OK;
 }

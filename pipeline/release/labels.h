@@ -20,6 +20,7 @@
 typedef struct dpi_label_list {
     int32_t n;        /* 0: there are no labels */
     dpi_spans names;  /* [n] */
+    dpi_spans meanings; /* [n] what {label} stands for, where the options name labels; else [0] */
     int64_t *n_units; /* [n] public labels: units that have it */
     int32_t *n_texts; /* [n] */
 } dpi_label_list;
@@ -37,6 +38,8 @@ bool dpi_labels_share(const int64_t *counts, const int64_t *most, int32_t n, int
 
 /* The index of a unit's label; -1: it has none that is in the list. */
 int32_t dpi_labels_find(const dpi_label_list *labels, const dpi_records *records, size_t unit);
+/* What {label} stands for in the prompts of a label, the list's. */
+dpi_bytes dpi_labels_meaning(const dpi_label_list *labels, int32_t index);
 /* The batches of a label. Index -1: none. */
 dpi_batch_range dpi_labels_range(const dpi_label_list *labels, int32_t index);
 /* The label of a text. */

@@ -23,7 +23,7 @@ static json_t *describe(const dpi_release *r, int32_t index, const char *text, s
          json_object_set_new(line, "text_label", json_stringn(label, n_label)) == 0) &&
         json_object_set_new(line, "text", json_stringn(text, n_bytes)) == 0 &&
         json_object_set_new(line, "n_tokens", json_integer(n_tokens)) == 0 &&
-        json_object_set_new(line, "ended", json_boolean(end == DPI_END_EOG)) == 0 &&
+        json_object_set_new(line, "ended", json_boolean(dpi_end_is_own(end))) == 0 &&
         json_object_set_new(line, "private", json_boolean(is_private)) == 0 &&
         (is_private || json_object_set_new(line, "label", json_string(warning)) == 0);
     if (ok)

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -100,6 +101,17 @@ dpi_status dpi_records_privacy_unit(const dpi_records *records, int32_t adjacenc
     return DPI_STATUS_OK;
 }
 
+dpi_status dpi_claim_charged(const dpi_claim *claim, char **json, dpi_error *err) {
+    dpi_claim alone = *claim;
+    alone.ledger = (dpi_claim_ledger){0};
+    return dpi_claim_write(&alone, json, err);
+}
+
+void dpi_claim_charge_free(dpi_claim_charge *charge) {
+    free(charge->claim);
+    charge->claim = NULL;
+}
+
 dpi_status dpi_claim_charge_of(const dpi_claim *c, const dpi_records *records,
                                dpi_claim_charge *charge, dpi_error *err) {
     char guarantee[128];
@@ -118,6 +130,8 @@ dpi_status dpi_claim_charge_of(const dpi_claim *c, const dpi_records *records,
     charge->request.cost = &charge->cost;
     charge->request.method = info.name;
     charge->request.note = charge->note;
+    DPI_TRY(dpi_claim_charged(c, &charge->claim, err));
+    charge->request.claim = charge->claim;
     return DPI_STATUS_OK;
 }
 
@@ -134,9 +148,13 @@ dpi_status dpi_payers_charge_claim(const dpi_payers *payers, dpi_claim *c, uint8
     DPI_TRY(dpi_ledger_info(p.ledger, p.dataset, &dataset, err));
     DPI_TRY(dpi_claim_charge_of(c, p.records, &asked, err));
     p.request = &asked.request;
-    DPI_TRY(dataset.scope == DPI_SCOPE_UNIT
-                ? dpi_payers_charge(&p, pays, &charge, err)
-                : dpi_ledger_reserve(p.ledger, p.dataset, &asked.request, &charge, err));
+    const dpi_status status =
+        dataset.scope == DPI_SCOPE_UNIT
+            ? dpi_payers_charge(&p, pays, &charge, err)
+            : dpi_ledger_reserve(p.ledger, p.dataset, &asked.request, &charge, err);
+    dpi_claim_charge_free(&asked);
+    if (status != DPI_STATUS_OK)
+        return status;
     *id = charge.id;
     dpi_payers_keep(&c->ledger, &dataset, &charge);
     return DPI_STATUS_OK;

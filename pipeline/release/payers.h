@@ -34,12 +34,16 @@ typedef struct dpi_claim_charge {
     dpi_charge_request request; /* without its units; points into this */
     dpi_cost cost;
     char note[DPI_CHARGE_NOTE_MAX + 1];
+    char *claim; /* freed with dpi_claim_charge_free */
 } dpi_claim_charge;
 
-/* *charge, which must not move. records NULL: only the adjacency is known. Errors: those of
- * dpi_claim_cost and dpi_records_privacy_unit. */
+/* The claim as a ledger has it: without what it says of a ledger. As dpi_claim_write. */
+DPI_MUST_CHECK dpi_status dpi_claim_charged(const dpi_claim *claim, char **json, dpi_error *err);
+/* *charge, which must not move. records NULL: only the adjacency is known. It holds nothing after
+ * an error. Errors: those of dpi_claim_cost and dpi_records_privacy_unit; MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_claim_charge_of(const dpi_claim *claim, const dpi_records *records,
                                               dpi_claim_charge *charge, dpi_error *err);
+void dpi_claim_charge_free(dpi_claim_charge *charge);
 /* The one charge of a claim, if there is a ledger: the claim has the sums before and after from
  * then on, *charge is its id, and *pays [units] as above with scope UNIT. Errors: also those of
  * dpi_claim_cost and dpi_ledger_info. */

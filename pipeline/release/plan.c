@@ -11,6 +11,7 @@ void dpi_plan_free(dpi_plan *plan) {
     free(plan->prompts);
     dpi_labels_free(&plan->labels);
     dpi_mask_free(plan->mask);
+    dpi_word_rules_free(plan->rules);
 }
 
 bool dpi_plan_is_plain(const dpi_plan *plan) {

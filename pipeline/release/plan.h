@@ -23,6 +23,7 @@ typedef struct dpi_plan {
     int32_t n_prompts;
     dpi_prompts_info prompts_info; /* the longest of them, and the least that is shared */
     dpi_mask *mask;                /* NULL: without a grammar */
+    dpi_word_rules *rules;              /* of the wording, always */
     dpi_sampler_plan sampler;      /* of each text: to calibrate takes long with some accountants */
 } dpi_plan;
 

@@ -6,6 +6,8 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "pipeline/claim/claim_json.h"
+#include "pipeline/release/prompts_json.h"
 
 /* ---- Open ------------------------------------------------------------------------------------ */
 
@@ -37,6 +39,10 @@ dpi_status dpi_release_open(const dpi_release_options *options, dpi_release **re
 }
 
 const dpi_run *dpi_release_run(const dpi_release *r) { return &r->books.claim; }
+
+const dpi_wording *dpi_release_wording(const dpi_release *r) {
+    return dpi_word_rules_wording(r->plan.rules);
+}
 
 dpi_status dpi_release_plan_get(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
     return dpi_plan_needs(&r->plan, plan, err);
@@ -224,6 +230,15 @@ dpi_status dpi_release_progress_get(const dpi_release *r, dpi_release_progress *
                                        .n_drawn = r->texts.n_drawn,
                                        .n_tokens_left = n_left};
     return DPI_STATUS_OK;
+}
+
+dpi_status dpi_release_prompts(const dpi_release *r, char **json, dpi_error *err) {
+    json_t *object;
+    size_t n_bytes;
+    DPI_TRY(dpi_plan_prompts_json(&r->plan, &object, err));
+    const dpi_status status = dpi_json_write(object, json, &n_bytes, err);
+    json_decref(object);
+    return status;
 }
 
 void dpi_release_label(const dpi_release *r, int32_t index, const char **label, size_t *n_bytes) {

@@ -160,6 +160,12 @@ dpi_status dpi_report_text(const dpi_report *r, int32_t complete, int32_t format
         return dpi_fail(err, DPI_STATUS_ARG, "the format of a report is %d, allowed 0..2", format);
     if (r->recorded)
         return dpi_fail(err, DPI_STATUS_ARG, "a report that was parsed is not written again");
+    char hex[DPI_DIGEST_HEX + 1];
+    bool fits;
+    DPI_TRY(dpi_report_wording_fits(&r->added, &r->claim, hex, &fits, err));
+    if (!fits)
+        return dpi_fail(err, DPI_STATUS_STATE, "the claim has a wording that the report was not "
+                                               "told, or another one");
     json_t *all = dpi_report_json(&r->claim, complete != 0, json_incref(r->software),
                                   json_incref(r->model),
                                   dpi_report_output_json(&r->added, &r->claim), &r->added);

@@ -14,7 +14,7 @@
 #include "pipeline/release/report_added.h"
 #include "pipeline/release/run_claim.h"
 
-enum { DPI_REPORT_SCHEMA = 5 };
+enum { DPI_REPORT_SCHEMA = 6 };
 
 struct dpi_report {
     dpi_claim claim; /* settled */

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "dpinfer/generation.h"
 #include "pipeline/release/hash.h"
+#include "pipeline/claim/wording_json.h"
 #include "pipeline/release/report.h"
 
 enum { META_BYTES_MAX = 1 << 16, META_FIELDS_MAX = 32, META_TEXT_MAX = 2000 };
@@ -17,6 +18,8 @@ enum { META_BYTES_MAX = 1 << 16, META_FIELDS_MAX = 32, META_TEXT_MAX = 2000 };
 bool dpi_report_added_init(dpi_report_added *a) {
     *a =
         (dpi_report_added){.meta = json_object(), .charges = json_array(), .labels = json_object()};
+    a->wording = json_null();
+    a->prompts = json_null();
     a->n_text_bytes = -1;
     sha256_init(&a->digest);
     return a->meta && a->charges && a->labels;
@@ -25,6 +28,8 @@ bool dpi_report_added_init(dpi_report_added *a) {
 void dpi_report_added_free(dpi_report_added *a) {
     json_decref(a->meta);
     json_decref(a->charges);
+    json_decref(a->wording);
+    json_decref(a->prompts);
     json_decref(a->labels);
     json_decref(a->recorded);
 }
@@ -64,6 +69,83 @@ dpi_status dpi_report_meta(dpi_report *report, const char *name, const char *tex
     }
     json_decref(report->added.meta);
     report->added.meta = meta;
+    return DPI_STATUS_OK;
+}
+
+/* ---- How texts are worded -------------------------------------------------------------------- */
+
+dpi_status dpi_report_wording_fits(const dpi_report_added *a, const dpi_claim *claim,
+                                   char hex[DPI_DIGEST_HEX + 1], bool *fits, dpi_error *err) {
+    hex[0] = '\0';
+    if (!json_is_null(a->wording))
+        DPI_TRY(dpi_json_digest(a->wording, hex, err));
+    *fits = strcmp(hex, claim->wording) == 0;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_report_wording(dpi_report *report, const dpi_wording *wording, dpi_error *err) {
+    char hex[DPI_DIGEST_HEX + 1];
+    DPI_TRY(dpi_wording_check(wording, err));
+    DPI_TRY(dpi_wording_digest(wording, hex, err));
+    if (strcmp(hex, report->claim.wording) != 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "wording: found %.16s, the claim has %.16s",
+                        hex[0] ? hex : "none",
+                        report->claim.wording[0] ? report->claim.wording : "none");
+    json_t *section = dpi_wording_json(wording);
+    if (!section)
+        return dpi_no_memory(err, "the report");
+    json_decref(report->added.wording);
+    report->added.wording = section;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_report_added_wording(dpi_report_added *a, const json_t *report, dpi_error *err) {
+    dpi_wording *wording;
+    DPI_TRY(dpi_wording_of_json(json_object_get(report, "wording"), &wording, err));
+    json_t *section = wording ? dpi_wording_json(wording) : json_null();
+    dpi_wording_free(wording);
+    if (!section)
+        return dpi_no_memory(err, "the report");
+    json_decref(a->wording);
+    a->wording = section;
+    return DPI_STATUS_OK;
+}
+
+/* ---- Prompts --------------------------------------------------------------------------------- */
+
+dpi_status dpi_report_prompts_digest(const dpi_report_added *a, char hex[DPI_DIGEST_HEX + 1],
+                                     dpi_error *err) {
+    hex[0] = '\0';
+    return json_is_null(a->prompts) ? DPI_STATUS_OK : dpi_json_digest(a->prompts, hex, err);
+}
+
+static void set_prompts(dpi_report_added *a, json_t *prompts) {
+    json_decref(a->prompts);
+    a->prompts = prompts;
+}
+
+dpi_status dpi_report_prompts(dpi_report *report, const char *json, dpi_error *err) {
+    char hex[DPI_DIGEST_HEX + 1];
+    json_error_t why;
+    json_t *prompts = json_loads(json, 0, &why);
+    if (!json_is_object(prompts)) {
+        json_decref(prompts);
+        return dpi_fail(err, DPI_STATUS_FORMAT, "prompts: found no JSON object");
+    }
+    set_prompts(&report->added, prompts);
+    DPI_TRY(dpi_report_prompts_digest(&report->added, hex, err));
+    if (strcmp(hex, report->claim.prompts) == 0)
+        return DPI_STATUS_OK;
+    set_prompts(&report->added, json_null());
+    return dpi_fail(err, DPI_STATUS_ARG, "prompts: found %.16s, the claim has %.16s", hex,
+                    report->claim.prompts[0] ? report->claim.prompts : "none");
+}
+
+dpi_status dpi_report_added_prompts(dpi_report_added *a, const json_t *report, dpi_error *err) {
+    json_t *prompts = json_object_get(report, "prompts");
+    if (!json_is_object(prompts) && !json_is_null(prompts))
+        return dpi_fail(err, DPI_STATUS_FORMAT, "prompts is missing, or no object and not null");
+    set_prompts(a, json_incref(prompts));
     return DPI_STATUS_OK;
 }
 
@@ -109,7 +191,7 @@ dpi_status dpi_report_text_add(dpi_report *report, const char *label, int32_t n_
     }
     const int64_t bin = n_tokens > 0 ? ((int64_t)n_tokens - 1) * DPI_REPORT_BINS / most : 0;
     a->n_tokens += n_tokens;
-    a->n_ended += end == DPI_END_EOG;
+    a->n_ended += dpi_end_is_own(end);
     a->lengths[bin < DPI_REPORT_BINS ? bin : DPI_REPORT_BINS - 1]++;
     return !label || count_label(a, label) ? DPI_STATUS_OK : dpi_no_memory(err, "the report");
 }
@@ -157,7 +239,7 @@ json_t *dpi_report_output_json(const dpi_report_added *a, const dpi_claim *claim
     const bool known = a->n_unknown == 0, formed = a->n_text_bytes >= 0;
     if (a->recorded)
         return complete_recorded(a, claim);
-    if (a->n_texts == 0)
+    if (a->n_texts == 0 && !a->is_file)
         return json_null();
     hash_text(a, hex);
     const bool hashed = a->n_bytes > 0 || a->is_file;

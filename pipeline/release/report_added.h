@@ -16,6 +16,8 @@ enum { DPI_REPORT_BINS = 20, DPI_REPORT_LABELS_MAX = 256, DPI_REPORT_CHARGES_MAX
 typedef struct dpi_report_added {
     json_t *meta;    /* name: text; never NULL */
     json_t *charges; /* [{"date", "method", "charge", "after"}] of the ledger, oldest first */
+    json_t *wording; /* of the texts, in full; null where there is nothing to it */
+    json_t *prompts; /* in full; null where the report is not to have them */
     json_t *labels;  /* label: number of texts; empty without labels */
     struct sha256_ctx digest; /* of the output so far */
     int64_t n_bytes, n_texts, n_tokens, n_ended;
@@ -37,6 +39,17 @@ json_t *dpi_report_output_json(const dpi_report_added *added, const dpi_claim *c
 /* The sections `meta`, `charges` and `output` of a parsed report. False: malformed, or out of
  * memory. */
 bool dpi_report_added_read(dpi_report_added *added, const json_t *report);
+
+/* The section `wording` of a parsed report. Errors: as dpi_wording_of_json. */
+dpi_status dpi_report_added_wording(dpi_report_added *added, const json_t *report, dpi_error *err);
+/* The section `prompts` of a parsed report. Errors: FORMAT. */
+dpi_status dpi_report_added_prompts(dpi_report_added *added, const json_t *report, dpi_error *err);
+/* The digest of the section `prompts`; "" where it is null. Errors: MEMORY. */
+dpi_status dpi_report_prompts_digest(const dpi_report_added *added, char hex[DPI_DIGEST_HEX + 1],
+                                     dpi_error *err);
+/* Whether the section `wording` is that of the claim. *hex is its digest. Errors: MEMORY. */
+dpi_status dpi_report_wording_fits(const dpi_report_added *added, const dpi_claim *claim,
+                                   char hex[DPI_DIGEST_HEX + 1], bool *fits, dpi_error *err);
 
 /* Whether a run with this claim, which is settled, can have written the parsed `output`. */
 bool dpi_report_output_fits(const dpi_report_added *added, const dpi_claim *claim);

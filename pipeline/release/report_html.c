@@ -177,6 +177,7 @@ char *dpi_report_html(const json_t *report) {
     put_checklist(&t, report);
     put_hashes(&t, report);
     put_table(&t, "Claim", json_object_get(report, "claim"));
+    put_table(&t, "How texts are worded", json_object_get(report, "wording"));
     put_table(&t, "What follows", json_object_get(report, "follows"));
     dpi_draw_page_end(dpi_report_draw(&t));
     if (!t.failed)

@@ -90,6 +90,22 @@ static void put_files(dpi_text *f, const json_t *model) {
 /* Deeper than any section is. */
 enum { DEPTH_MAX = 6 };
 
+/* A text with line ends as JSON has it: it stands in one row. */
+static void put_leaf(const char *path, const char *key, const json_t *value,
+                     dpi_report_row_fn on_row, void *user) {
+    const char *text = json_string_value(value);
+    size_t n;
+    if (!text || !strpbrk(text, "\n\r\t")) {
+        on_row(user, path, key, value);
+        return;
+    }
+    char *line = dpi_json_text(value, JSON_ENCODE_ANY, &n);
+    json_t *shown = line ? json_string(line) : NULL;
+    on_row(user, path, key, shown ? shown : value);
+    json_decref(shown);
+    free(line);
+}
+
 static void flatten(const char *path, const char *key, const json_t *value, int depth,
                     dpi_report_row_fn on_row, void *user) {
     char below[160];
@@ -97,7 +113,7 @@ static void flatten(const char *path, const char *key, const json_t *value, int 
     json_t *member;
     size_t i;
     if (depth == DEPTH_MAX || (!json_is_object(value) && !json_is_array(value))) {
-        on_row(user, path, key, value);
+        put_leaf(path, key, value, on_row, user);
         return;
     }
     json_array_foreach(value, i, member) {
@@ -216,6 +232,7 @@ static void put_report(dpi_text *f, const json_t *report) {
     put_files(f, json_object_get(report, "model"));
     dpi_text_add(f, "\n## The claim and what follows from it\n");
     put_table(f, "claim", json_object_get(report, "claim"));
+    put_table(f, "wording", json_object_get(report, "wording"));
     put_table(f, "follows", json_object_get(report, "follows"));
 }
 

@@ -272,10 +272,10 @@ static json_t *transparency(const dpi_claim *c) {
                           : "getrandom(2), fresh for every draw",
         "proofs", "dp/PRIVACY.md of the source code, from each claim to its proof, its function "
                   "and its test",
-        "verification", "'dpinfer verify' computes all sections but claim, software, model, meta, "
-                        "output and charges a second time from the claim; with --model and "
-                        "--output the hashes, with --key the signature. That the work took place "
-                        "as the claim says is the operator's word.");
+        "verification", "'dpinfer verify' computes all sections but claim, wording, prompts, "
+                        "software, model, meta, output and charges a second time from the claim; "
+                        "with --model and --output the hashes, with --key the signature. That the "
+                        "work took place as the claim says is the operator's word.");
 }
 
 /* ---- All of it ------------------------------------------------------------------------------ */
@@ -284,8 +284,8 @@ json_t *dpi_report_json(const dpi_claim *c, bool complete, json_t *software, jso
                         json_t *output, const dpi_report_added *added) {
     char label[160];
     dpi_claim_label(c, label, sizeof label);
-    return json_pack("{s:i, s:b, s:s, s:b, s:O, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o, s:O}",
+    return json_pack("{s:i, s:b, s:s, s:b, s:O, s:o, s:o, s:o, s:o, s:o, s:o, s:O, s:O, s:o, s:o, "
+                     "s:o, s:o, s:o, s:O}",
         "dpinfer_report", DPI_REPORT_SCHEMA,
         "private", dpi_claim_is_private(c),
         "label", label,
@@ -297,6 +297,8 @@ json_t *dpi_report_json(const dpi_claim *c, bool complete, json_t *software, jso
         "accounting", accounting(c),
         "statement", formal_statement(c),
         "claim", dpi_claim_json(c),
+        "wording", added->wording,
+        "prompts", added->prompts,
         "follows", dpi_claim_follows(c),
         "transparency", transparency(c),
         "software", software,

@@ -24,6 +24,8 @@ void dpi_claim_of_run(const dpi_run *r, dpi_claim *c) {
     c->pace_texts = r->pace_texts, c->pace_given = r->pace_given;
     snprintf(c->model_name, sizeof c->model_name, "%s", r->model_name);
     snprintf(c->grammar, sizeof c->grammar, "%s", r->grammar);
+    snprintf(c->wording, sizeof c->wording, "%s", r->wording);
+    snprintf(c->prompts, sizeof c->prompts, "%s", r->prompts);
     c->ledger = r->ledger;
     dpi_claim_part *part = dpi_claim_add(c, m->name);
     part->n_runs = r->n_texts;
@@ -84,6 +86,8 @@ void dpi_run_of_claim(const dpi_claim *c, dpi_run *r) {
     r->pace_texts = c->pace_texts, r->pace_given = c->pace_given;
     snprintf(r->model_name, sizeof r->model_name, "%s", c->model_name);
     snprintf(r->grammar, sizeof r->grammar, "%s", c->grammar);
+    snprintf(r->wording, sizeof r->wording, "%s", c->wording);
+    snprintf(r->prompts, sizeof r->prompts, "%s", c->prompts);
     r->ledger = c->ledger;
     r->n_texts = part ? (int32_t)part->n_runs : 0;
     r->plan = part ? part->plan : r->plan;

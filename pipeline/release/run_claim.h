@@ -6,9 +6,7 @@
 
 #include "dpinfer/claim.h"
 
-/* The settled numbers of a run as a claim, with what follows from them but for what a ledger
- * counts; and back. */
-void dpi_claim_of_run(const dpi_run *run, dpi_claim *claim);
+/* The settled numbers of a run that a claim has: dpi_claim_of_run back. */
 void dpi_run_of_claim(const dpi_claim *claim, dpi_run *run);
 /* The claim of a run as JSON. NULL if out of memory. */
 json_t *dpi_report_parameters(const dpi_run *run);

@@ -7,14 +7,18 @@
 #include <string.h>
 
 #include "dpinfer/process.h"
+#include "dpinfer/prompt_texts.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/exact/noise.h"
 #include "dp/methods/method.h"
 #include "engine/adapter.h"
 #include "pipeline/run.h"
+#include "pipeline/claim/claim_json.h"
+#include "pipeline/claim/wording_json.h"
 #include "pipeline/records/records.h"
 #include "pipeline/release/plan.h"
+#include "pipeline/release/prompts_json.h"
 
 enum {
     DEFAULT_CTX_MOST = 4096, /* KV caches grow with the context: larger ones on request */
@@ -318,7 +322,6 @@ static dpi_status check_job(const dpi_release_options *o, dpi_error *err) {
 /* The claim, but for what needs the model. */
 static dpi_status settle_options(const dpi_release_options *o, dpi_run *c,
                                  dpi_label_list *labels, dpi_error *err) {
-    DPI_TRY(check_structs(o, err));
     DPI_TRY(check_numbers(o, err));
     dpi_run_init(c);
     c->method = o->method;
@@ -329,10 +332,28 @@ static dpi_status settle_options(const dpi_release_options *o, dpi_run *c,
     return check_spread(o, c, err);
 }
 
+/* The prompts end with the answer of the wording, and earlier answers with its first stop. */
+static void set_answer(dpi_release_options *o) {
+    const dpi_wording *w = o->wording;
+    const dpi_bytes none = {NULL, 0};
+    o->prompts.answer = w ? w->answer : none;
+    o->prompts.answer_end = w && w->n_stops > 0 ? w->stops[0] : none;
+}
+
+static dpi_status settle_answer(dpi_release_options *o, dpi_error *err) {
+    DPI_TRY(check_structs(o, err));
+    if (o->wording)
+        DPI_TRY(dpi_wording_check(o->wording, err));
+    set_answer(o);
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_release_options_check(const dpi_release_options *options, dpi_error *err) {
     dpi_run claim;
     dpi_label_list labels = {0};
-    const dpi_status status = settle_options(options, &claim, &labels, err);
+    dpi_release_options o = *options;
+    DPI_TRY(settle_answer(&o, err));
+    const dpi_status status = settle_options(&o, &claim, &labels, err);
     dpi_labels_free(&labels);
     return status;
 }
@@ -366,12 +387,12 @@ static dpi_status settle_lengths(dpi_plan *plan, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-/* Of texts with the label, NULL: of all texts. */
-static dpi_status add_prompts(dpi_plan *plan, const dpi_span *label, dpi_error *err) {
+/* Of texts with the label; data NULL: of all texts. */
+static dpi_status add_prompts(dpi_plan *plan, dpi_bytes label, dpi_error *err) {
     dpi_prompt_options o = plan->options.prompts;
     dpi_prompts_info info, *all = &plan->prompts_info;
-    if (label)
-        o.label = (dpi_bytes){label->data, label->n_bytes};
+    if (label.data)
+        o.label = label;
     dpi_prompts_info_init(&info);
     const int32_t n_room = plan->options.session.n_ctx - plan->options.n_tokens;
     DPI_TRY(dpi_prompts_create(plan->options.model, &o, n_room, &plan->prompts[plan->n_prompts],
@@ -395,8 +416,13 @@ static dpi_status settle_prompts(dpi_plan *plan, dpi_error *err) {
     if (!plan->prompts)
         return dpi_no_memory(err, "the prompts");
     for (int32_t i = 0; i < n; i++)
-        DPI_TRY(add_prompts(plan, differ ? &plan->labels.names.at[i] : NULL, err));
-    return DPI_STATUS_OK;
+        DPI_TRY(add_prompts(plan, differ ? dpi_labels_meaning(&plan->labels, i) : (dpi_bytes){0},
+                            err));
+    json_t *object;
+    DPI_TRY(dpi_plan_prompts_json(plan, &object, err));
+    const dpi_status status = dpi_json_digest(object, plan->claim.prompts, err);
+    json_decref(object);
+    return status;
 }
 
 /* By position a sampler is made at once: whatever could be wrong with it is known before a charge.
@@ -471,6 +497,38 @@ static void name_model(dpi_plan *plan) {
     dpi_run_name_model(&plan->claim, name);
 }
 
+/* A description makes a list of texts in quotes, unless the caller has another wording: that is
+ * what models go on with best (docs/prompts.md). *w with stops [DPI_STOPS_MAX] is then the wording.
+ */
+static void choose_wording(dpi_release_options *o, dpi_wording *w, dpi_bytes *stops) {
+    const dpi_prompt_options *p = &o->prompts;
+    dpi_wording_init(w);
+    if (o->wording)
+        *w = *o->wording;
+    if (!p->description.data || p->private_prompt.data || o->grammar || w->answer.data ||
+        w->n_stops == DPI_STOPS_MAX)
+        return;
+    stops[0] = (dpi_bytes){DPI_LISTED_STOP, sizeof DPI_LISTED_STOP - 1};
+    if (w->n_stops > 0)
+        memcpy(stops + 1, w->stops, (size_t)w->n_stops * sizeof *stops);
+    w->stops = stops;
+    w->n_stops++;
+    w->answer = (dpi_bytes){DPI_LISTED_ANSWER, sizeof DPI_LISTED_ANSWER - 1};
+    o->wording = w;
+}
+
+/* The plan's own from here on. */
+static dpi_status settle_wording(dpi_plan *plan, dpi_error *err) {
+    dpi_release_options *o = &plan->options;
+    dpi_wording chosen;
+    dpi_bytes stops[DPI_STOPS_MAX];
+    choose_wording(o, &chosen, stops);
+    DPI_TRY(dpi_word_rules_create(o->wording, o->model, &plan->rules, err));
+    o->wording = dpi_word_rules_wording(plan->rules);
+    set_answer(o);
+    return dpi_wording_digest(o->wording, plan->claim.wording, err);
+}
+
 /* Whether the model's tokens can write such texts is known before a record is read. */
 static dpi_status settle_grammar(dpi_plan *plan, dpi_error *err) {
     const dpi_grammar *grammar = plan->options.grammar;
@@ -482,10 +540,12 @@ static dpi_status settle_grammar(dpi_plan *plan, dpi_error *err) {
 }
 
 static dpi_status settle(dpi_plan *plan, dpi_error *err) {
+    DPI_TRY(settle_answer(&plan->options, err));
     DPI_TRY(settle_options(&plan->options, &plan->claim, &plan->labels, err));
     DPI_TRY(check_job(&plan->options, err));
     if (!plan->options.model)
         return dpi_fail(err, DPI_STATUS_ARG, "model: found none");
+    DPI_TRY(settle_wording(plan, err));
     DPI_TRY(settle_grammar(plan, err));
     dpi_model_info_init(&plan->info);
     DPI_TRY(dpi_model_info_get(plan->options.model, &plan->info, err));

@@ -49,6 +49,7 @@ static dpi_status find(dpi_plan *plan, dpi_sampler_options *method, dpi_error *e
     search.cancel = session.cancel;
     search.cancel_user = session.cancel_user;
     search.mask = plan->mask;
+    search.rules = plan->rules, search.n_answer = info.n_answer;
     plan->claim.pace_given = given_in(method);
     const dpi_status status = dpi_pace_find(&search, method, err);
     if (status == DPI_STATUS_OK)

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "dp/methods/sampler.h"
 #include "dpinfer/memory.h"
+#include "pipeline/released_text.h"
 #include "pipeline/release/texts.h"
 
 /* ---- Random bits ----------------------------------------------------------------------------- */
@@ -241,34 +242,62 @@ static void stop(dpi_texts *x, int32_t index, dpi_status status, const dpi_error
     }
 }
 
-/* How a text with these tokens ends; NONE: it goes on. */
-static int32_t end_of(const dpi_texts *x, const int32_t *tokens, int32_t n) {
-    return n > 0 && dpi_token_is_eog(x->plan->options.model, tokens[n - 1]) ? DPI_END_EOG
-           : n == x->plan->claim.method.n_tokens                           ? DPI_END_LENGTH
-                                                                      : DPI_END_NONE;
+/* How a text with these tokens, of which the last one has come, ends; NONE: it goes on. */
+static int32_t end_of(const dpi_texts *x, const dpi_released *released, const int32_t *tokens,
+                      int32_t n) {
+    const int32_t end =
+        n > 0 ? dpi_released_end_of(released, x->plan->options.model, tokens[n - 1]) : DPI_END_NONE;
+    return end == DPI_END_NONE && n == x->plan->claim.method.n_tokens ? DPI_END_LENGTH : end;
 }
 
-/* All of it, by an earlier process. */
-static bool is_drawn(const dpi_texts *x, int32_t index) {
+/* The text `index`, before its first token. */
+static dpi_status open_released(const dpi_texts *x, int32_t index, int32_t text, dpi_released *r,
+                                dpi_error *err) {
+    const dpi_prompts *prompts = dpi_plan_prompts(x->plan, dpi_source_label(x->source, index));
+    dpi_prompts_info info;
+    dpi_prompts_info_init(&info);
+    DPI_TRY(dpi_prompts_info_get(prompts, &info, err));
+    return dpi_released_open_ruled(x->plan->rules, text,
+                                   dpi_prompts_public(prompts) + info.n_public - info.n_answer,
+                                   (size_t)info.n_answer, r, err);
+}
+
+static dpi_status push_all(dpi_released *r, const int32_t *tokens, int32_t n, dpi_error *err) {
+    for (int32_t i = 0; i < n; i++)
+        DPI_TRY(dpi_released_push(r, tokens[i], NULL, NULL, err));
+    return DPI_STATUS_OK;
+}
+
+/* *drawn: an earlier process has drawn all of it. */
+static dpi_status find_drawn(const dpi_texts *x, int32_t index, bool *drawn, dpi_error *err) {
+    dpi_released released = {0};
     const int32_t *tokens;
     int32_t n;
     dpi_books_recall(x->books, index, &tokens, &n);
-    return n > 0 && end_of(x, tokens, n) != DPI_END_NONE;
+    *drawn = false;
+    if (n == 0)
+        return DPI_STATUS_OK;
+    dpi_status status = open_released(x, index, DPI_TEXT_NONE, &released, err);
+    if (status == DPI_STATUS_OK)
+        status = push_all(&released, tokens, n, err);
+    *drawn = status == DPI_STATUS_OK && end_of(x, &released, tokens, n) != DPI_END_NONE;
+    dpi_released_close(&released);
+    return status;
 }
 
-static dpi_status tell_again(const dpi_texts *x, dpi_release_text *t, dpi_decoder *decoder,
+static dpi_status tell_again(const dpi_texts *x, dpi_release_text *t, dpi_released *released,
                              dpi_error *err) {
     dpi_generation_event e = {.type = DPI_EVENT_TOKEN};
     bool ok = true;
     for (int32_t i = 0; i < t->n_recalled && ok; i++) {
         e.token = t->recalled[i];
-        DPI_TRY(dpi_decoder_push(decoder, e.token, &e.text, &e.n_bytes, err));
+        DPI_TRY(dpi_released_push(released, e.token, &e.text, &e.n_bytes, err));
         ok = reserve_events(t) && add_event(t, &e, 0);
     }
     e = (dpi_generation_event){.type = DPI_EVENT_END, .token = -1, .text = "",
-                               .end = end_of(x, t->recalled, t->n_recalled)};
+                               .end = end_of(x, released, t->recalled, t->n_recalled)};
     if (e.end != DPI_END_NONE)
-        dpi_decoder_finish(decoder, &e.text, &e.n_bytes);
+        DPI_TRY(dpi_released_end(released, &e.text, &e.n_bytes, err));
     if (e.end != DPI_END_NONE)
         ok = ok && reserve_events(t) && add_event(t, &e, 0);
     return ok ? DPI_STATUS_OK : dpi_no_memory(err, "a text");
@@ -278,7 +307,7 @@ static dpi_status tell_again(const dpi_texts *x, dpi_release_text *t, dpi_decode
  * them later, for its caches. */
 static dpi_status recall_tokens(const dpi_texts *x, dpi_release_text *t, dpi_error *err) {
     const int32_t *tokens;
-    dpi_decoder *decoder;
+    dpi_released released = {0};
     int32_t n;
     dpi_books_recall(x->books, t->index, &tokens, &n);
     if (n == 0)
@@ -288,9 +317,10 @@ static dpi_status recall_tokens(const dpi_texts *x, dpi_release_text *t, dpi_err
         return dpi_no_memory(err, "a text");
     memcpy(t->recalled, tokens, (size_t)n * sizeof *t->recalled);
     t->n_recalled = n;
-    DPI_TRY(dpi_decoder_create(x->plan->options.model, &decoder, err));
-    const dpi_status status = tell_again(x, t, decoder, err);
-    dpi_decoder_free(decoder);
+    dpi_status status = open_released(x, t->index, DPI_TEXT_PIECES, &released, err);
+    if (status == DPI_STATUS_OK)
+        status = tell_again(x, t, &released, err);
+    dpi_released_close(&released);
     return status;
 }
 
@@ -310,6 +340,7 @@ static dpi_status create_generation(dpi_texts *x, dpi_place *place, const dpi_re
     o.recalled_tokens = t->recalled;
     o.n_recalled = t->n_recalled;
     o.mask = x->plan->mask;
+    o.rules = x->plan->rules, o.n_answer = info.n_answer;
     o.public_tokens = dpi_prompts_public(prompts);
     o.n_public = (size_t)info.n_public;
     if (dpi_plan_is_plain(x->plan) && x->plan->claim.record_in_prompt) {
@@ -393,9 +424,12 @@ static void begin_next(dpi_texts *x) {
     dpi_error why;
     if (x->failure.code != DPI_STATUS_OK || !find_next(x))
         return;
-    const bool drawn = is_drawn(x, x->next);
-    dpi_place *place = drawn || is_reading(x) ? NULL : find_free_place(x);
-    const dpi_status status = place || drawn ? begin_text(x, place, &why) : DPI_STATUS_OK;
+    bool drawn;
+    dpi_status status = find_drawn(x, x->next, &drawn, &why);
+    dpi_place *place =
+        status != DPI_STATUS_OK || drawn || is_reading(x) ? NULL : find_free_place(x);
+    if (status == DPI_STATUS_OK && (place || drawn))
+        status = begin_text(x, place, &why);
     if (status == DPI_STATUS_OK)
         return;
     if (!dpi_plan_is_plain(x->plan) && place)

@@ -14,6 +14,7 @@
 #include "pipeline/claim/compare.h"
 #include "pipeline/release/hash.h"
 #include "pipeline/ledger/amount.h"
+#include "pipeline/release/payers.h"
 #include "pipeline/release/report.h"
 
 enum { REPORT_BYTES_MAX = 1 << 20 };
@@ -100,6 +101,8 @@ static dpi_status read_sections(dpi_report *r, dpi_error *err) {
     if (!r->software || !r->model || !json_is_boolean(complete))
         return dpi_fail(err, DPI_STATUS_FORMAT, "the section '%s' is missing or malformed",
                         !r->software ? "software" : !r->model ? "model" : "complete");
+    DPI_TRY(dpi_report_added_wording(&r->added, r->recorded, err));
+    DPI_TRY(dpi_report_added_prompts(&r->added, r->recorded, err));
     r->complete = json_is_true(complete);
     dpi_run_of_claim(&r->claim, &r->run);
     r->run.random_weights = json_is_true(json_object_get(r->model, "random_weights"));
@@ -136,7 +139,8 @@ static bool is_given(const dpi_verification *v, const char *path) {
     if (strcmp(path, "output.texts") == 0 || strcmp(path, "output.tokens_most") == 0)
         return false;
     if (strncmp(path, "output", 6) == 0 || strncmp(path, "meta.", 5) == 0 ||
-        strncmp(path, "charges[", 8) == 0)
+        strncmp(path, "charges[", 8) == 0 || strncmp(path, "wording", 7) == 0 ||
+        strncmp(path, "prompts", 7) == 0)
         return true;
     return strcmp(path, "complete") == 0 || strncmp(path, "claim.", 6) == 0 ||
            strncmp(path, "software.", 9) == 0 || strncmp(path, "model.", 6) == 0;
@@ -156,6 +160,19 @@ static const char *date_of_charge(const dpi_report *r, const dpi_claim_ledger *l
     return NULL;
 }
 
+/* Whether a charge is for what the report claims. One from outside, or of an earlier form of
+ * ledgers, has no claim. */
+static dpi_status is_for(const dpi_report *r, dpi_ledger *ledger, int64_t id, bool *is,
+                         dpi_error *err) {
+    char *charged, *own = NULL;
+    DPI_TRY(dpi_ledger_charge_claim(ledger, id, &charged, err));
+    const dpi_status status = dpi_claim_charged(&r->claim, &own, err);
+    *is = status == DPI_STATUS_OK && (!charged || strcmp(charged, own) == 0);
+    free(charged);
+    free(own);
+    return status;
+}
+
 /* A charge of this amount that was made then, when the dataset had that sum. */
 dpi_status dpi_report_find_charge(const dpi_report *r, dpi_ledger *ledger, dpi_error *err) {
     const dpi_claim_ledger *l = &r->claim.ledger;
@@ -170,8 +187,14 @@ dpi_status dpi_report_find_charge(const dpi_report *r, dpi_ledger *ledger, dpi_e
         DPI_TRY(dpi_ledger_charge_next(ledger, l->dataset, c.id, &c, err));
         if (c.id > 0 && c.counted && c.before == l->before && strcmp(c.method, info.name) == 0 &&
             dpi_ledger_amount_is((double)c.amount, (double)l->charge) &&
-            (!date || strcmp(date, c.date) == 0))
-            return DPI_STATUS_OK;
+            (!date || strcmp(date, c.date) == 0)) {
+            bool is;
+            DPI_TRY(is_for(r, ledger, c.id, &is, err));
+            return is ? DPI_STATUS_OK
+                      : dpi_fail(err, DPI_STATUS_STATE,
+                                 "the ledger has charge %lld for other work than this report "
+                                 "claims", (long long)c.id);
+        }
     } while (c.id > 0);
     return dpi_fail(err, DPI_STATUS_STATE,
                     "the ledger does not have the charge of this report, %.10g after %.10g: it is "
@@ -282,6 +305,8 @@ static dpi_status compare_trained(const dpi_report *r, const char *path, dpi_ver
         return status;
     begun.n_parts = trained.n_parts < begun.n_parts ? trained.n_parts : begun.n_parts;
     memset(begun.grammar, 0, sizeof begun.grammar); /* of the texts */
+    memset(begun.wording, 0, sizeof begun.wording);
+    memset(begun.prompts, 0, sizeof begun.prompts);
     json_t *a = dpi_claim_json(&begun), *b = dpi_claim_json(&trained);
     const bool same = a && b && json_equal(a, b);
     json_decref(a), json_decref(b);
@@ -306,6 +331,29 @@ dpi_status dpi_report_compare_claim(const dpi_report *r, const dpi_claim *found,
     return status;
 }
 
+/* The claim has its digest. */
+static dpi_status compare_wording(const dpi_report *r, dpi_verification *v, dpi_error *err) {
+    char hex[DPI_DIGEST_HEX + 1];
+    bool fits;
+    DPI_TRY(dpi_report_wording_fits(&r->added, &r->claim, hex, &fits, err));
+    return dpi_compare_add(v, "claim.wording", fits ? DPI_VERDICT_OK : DPI_VERDICT_WRONG,
+                           r->claim.wording[0] ? r->claim.wording : "(none)",
+                           fits     ? "that of the section wording"
+                           : hex[0] ? hex
+                                    : "(none)", err);
+}
+
+/* Where the report has them. */
+static dpi_status compare_prompts(const dpi_report *r, dpi_verification *v, dpi_error *err) {
+    char hex[DPI_DIGEST_HEX + 1];
+    DPI_TRY(dpi_report_prompts_digest(&r->added, hex, err));
+    const bool same = strcmp(hex, r->claim.prompts) == 0;
+    return !hex[0] ? DPI_STATUS_OK
+                   : dpi_compare_add(v, "claim.prompts", same ? DPI_VERDICT_OK : DPI_VERDICT_WRONG,
+                                     r->claim.prompts[0] ? r->claim.prompts : "(none)",
+                                     same ? "that of the section prompts" : hex, err);
+}
+
 dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const char *output_path,
                              dpi_verification *result, dpi_error *err) {
     const dpi_claim *claim = &r->claim;
@@ -323,6 +371,10 @@ dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const 
     dpi_status status =
         dpi_compare(r->recorded, expected, &(dpi_compare_rules){is_given}, result, err);
     json_decref(expected);
+    if (status == DPI_STATUS_OK)
+        status = compare_wording(r, result, err);
+    if (status == DPI_STATUS_OK)
+        status = compare_prompts(r, result, err);
     if (status == DPI_STATUS_OK && model_path && dpi_claim_find(claim, "gradients"))
         status = compare_trained(r, model_path, result, err);
     if (status == DPI_STATUS_OK && !dpi_report_output_fits(&r->added, claim))

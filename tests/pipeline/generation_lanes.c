@@ -1,6 +1,14 @@
 #include "tests/pipeline/generation_lanes.h"
 
+#include <math.h>
+
+#include "pipeline/model_tokens.h"
+#include "pipeline/shaping.h"
+#include "tests/support/own.h"
 #include "tests/support/tiny_model.h"
+
+OWNED(dpi_shaping, dpi_shaping_free)
+OWNED(dpi_shaped, dpi_shaped_free)
 
 dpi_model *model;
 text texts[N_TEXTS];
@@ -8,15 +16,41 @@ static void *image;
 
 /* ---- By hand --------------------------------------------------------------------------------- */
 
+static float *row_of(const text *x, size_t slot) {
+    return x->logits + ((size_t)x->n * LANE + slot) * (size_t)model->n_vocab;
+}
+
+/* What a wording gives: to each token of a bias, and to each one that has come. */
+static void shift_row(const text *x, float *row) {
+    const dpi_wording *w = x->wording;
+    for (int32_t i = 0; w && i < w->n_biases; i++)
+        row[w->biases[i].token] += (float)w->biases[i].bias;
+    for (int32_t i = 0; w && w->repeat_penalty != 1 && i < x->n; i++) {
+        int32_t first = 0;
+        while (x->tokens[first] != x->tokens[i])
+            first++;
+        if (first == i)
+            row[x->tokens[i]] += (float)(-16 * log(w->repeat_penalty));
+    }
+}
+
+static void allow_tokens(text *x, dpi_shaped *shaped) {
+    bool is_end;
+    assert_ok(dpi_shaped_reserve(shaped, ERR));
+    const uint64_t *bits = dpi_shaped_allow(shaped, NULL, &is_end);
+    assert_ok(dpi_sampler_allow(x->sampler, bits, ERR));
+}
+
 static void note_logits(text *x, dpi_session *const *s) {
     const size_t n = (size_t)model->n_vocab;
     const int32_t *ids;
     int32_t n_ids;
     for (size_t i = 0; i < LANE; i++)
-        if (s[i])
-            memcpy(x->logits + ((size_t)x->n * LANE + i) * n, dpi_session_logits(s[i], 0),
-                   n * sizeof *x->logits);
-    assert_ok(dpi_sampler_candidates(x->sampler, dpi_session_logits(s[0], 0), &ids, &n_ids, ERR));
+        if (s[i]) {
+            memcpy(row_of(x, i), dpi_session_logits(s[i], 0), n * sizeof *x->logits);
+            shift_row(x, row_of(x, i));
+        }
+    assert_ok(dpi_sampler_candidates(x->sampler, row_of(x, 0), &ids, &n_ids, ERR));
     if (x->options.top_k == 20) /* few candidates */
         assert_true((ids != NULL) == (x->options.method == DPI_METHOD_INVISIBLEINK));
     if (n_ids > 0)
@@ -37,7 +71,21 @@ static void write_token(text *x, dpi_decoder *decoder, int32_t token) {
     x->n_written += n;
 }
 
+static dpi_shaping *make_shaping(const dpi_wording *wording) {
+    dpi_model_tokens tokens;
+    dpi_shaping *shaping = NULL;
+    assert_ok(dpi_model_tokens_read(model, &tokens, ERR));
+    if (wording)
+        assert_ok(dpi_shaping_make(wording, tokens.at, tokens.n, true, &shaping, ERR));
+    dpi_model_tokens_free(&tokens);
+    return shaping;
+}
+
 void write_by_hand(text *x) {
+    OWN(dpi_shaping) shaping = make_shaping(x->wording);
+    dpi_shaped *begun = NULL;
+    assert_ok(dpi_shaped_create(shaping, &begun, ERR));
+    OWN(dpi_shaped) shaped = begun;
     dpi_session *s[LANE] = {0};
     const float *logits[MAX_REF] = {0};
     dpi_decoder *decoder;
@@ -59,10 +107,12 @@ void write_by_hand(text *x) {
         for (int i = 0; token >= 0 && i < LANE; i++)
             if (s[i])
                 assert_ok(dpi_session_step(s[i], 1, &seq, &token, ERR));
+        allow_tokens(x, shaped);
         note_logits(x, s);
-        for (int i = 0; i < MAX_REF; i++)
-            logits[i] = s[i + 1] ? dpi_session_logits(s[i + 1], 0) : NULL;
-        assert_ok(dpi_sampler_step(x->sampler, dpi_session_logits(s[0], 0), logits, &token, ERR));
+        for (size_t i = 0; i < MAX_REF; i++)
+            logits[i] = s[i + 1] ? row_of(x, i + 1) : NULL;
+        assert_ok(dpi_sampler_step(x->sampler, row_of(x, 0), logits, &token, ERR));
+        dpi_shaped_push(shaped, token);
         x->tokens[x->n++] = token;
         write_token(x, decoder, token);
     }

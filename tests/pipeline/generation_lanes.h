@@ -26,6 +26,7 @@ typedef struct text {
     size_t n_prompt[LANE];
     const int32_t *references[MAX_REF]; /* NULL: null */
     size_t n_prefix;
+    const dpi_wording *wording; /* of it what shapes a text (shaping.h); NULL: none */
     int32_t tokens[MAX_T], n;
     int32_t n_needed;    /* the references are in the first so many tokens, and in no other */
     float *logits;       /* [MAX_T, LANE, n_vocab] before each token */
@@ -45,7 +46,7 @@ void lanes_setup(void);
 void lanes_teardown(void);
 
 /* A text with the prompts, options and first seed of another one, of which nothing has come yet:
- * what is changed of it before write_by_hand counts. Freed by free_text. */
+ * what is changed of it before write_by_hand counts; its wording is none. Freed by free_text. */
 void copy_text(text *to, const text *from);
 void write_by_hand(text *x);
 void free_text(text *x);

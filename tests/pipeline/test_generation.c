@@ -156,6 +156,101 @@ TEST(test_recurrent) {
     model = usual;
 }
 
+/* Bits of a seed, or none in every second call. */
+typedef struct flaky_source {
+    uint64_t *seed;
+    int32_t n;
+} flaky_source;
+
+static int32_t flaky_bits(void *user, void *buffer, size_t n_bytes) {
+    flaky_source *f = user;
+    return ++f->n % 2 ? -1 : dpi_random_insecure(f->seed, buffer, n_bytes);
+}
+
+/* What a wording bans and gives to logits: the same in all rows, for every method, before the
+ * candidates are found; once, though each draw fails and is tried again; and for a text that goes
+ * on from tokens that it has released before. */
+TEST(test_shaped) {
+    for (int i = 0; i < N_TEXTS; i++) {
+        const text *plain = &texts[i];
+        const dpi_token_bias biases[] = {{.token = plain->tokens[1], .bias = -1},
+                                         {.token = 400 + i, .bias = 4}};
+        dpi_wording w;
+        dpi_wording_init(&w);
+        w.bans = &(dpi_bytes){"b", 1}, w.n_bans = 1;
+        w.no_repeat = 2;
+        w.repeat_penalty = 1.2;
+        w.biases = biases, w.n_biases = 2;
+        text x;
+        copy_text(&x, plain);
+        x.wording = &w;
+        write_by_hand(&x);
+        assert_memory_not_equal(x.tokens, plain->tokens, sizeof x.tokens);
+        assert_true(x.n > 4 && !memchr(x.written, 'b', x.n_written));
+        dpi_word_rules *rules = NULL;
+        assert_ok(dpi_word_rules_create(&w, model, &rules, ERR));
+        dpi_session *s = open_lanes(2, 1);
+        flaky_source flaky = {&x.seed, 0};
+        dpi_sampler *usual = x.sampler;
+        const bool recalls = dpi_method_recalls(x.options.method);
+        if (recalls) /* the others pay for a draw that fails */
+            x.options.random = flaky_bits, x.options.random_user = &flaky;
+        for (int32_t n_recalled = 0; n_recalled <= (recalls ? 4 : 0); n_recalled += 4) {
+            x.sampler = n_recalled > 0 ? usual : open_sampler(&x.options);
+            dpi_generation_options o = options_of(&x, s, LANE);
+            o.rules = rules;
+            o.recalled_tokens = x.tokens, o.n_recalled = n_recalled;
+            lane lanes[2] = {begin(&texts[0], s, 0, 0), begin_with(&x, &o)};
+            for (int k = 0; k < n_recalled; k++) { /* bits that were used before */
+                uint64_t bits[DPI_DRAW_WORDS];
+                assert_int_equal(dpi_random_insecure(&x.seed, bits, sizeof bits), 0);
+            }
+            while (lanes[0].x || lanes[1].x) {
+                uint64_t order = 1;
+                const dpi_status status = try_lanes(lanes, 2, s, &order);
+                assert_true(status == DPI_STATUS_OK || status == DPI_STATUS_ENTROPY);
+            }
+            assert_int_equal(lanes[1].n_failed, n_recalled > 0 || !recalls ? 0 : x.n);
+            if (n_recalled == 0)
+                dpi_sampler_free(x.sampler);
+        }
+        x.sampler = usual;
+        dpi_session_free(s);
+        dpi_word_rules_free(rules);
+        free_text(&x);
+    }
+}
+
+/* Where a grammar allows nothing but what is banned, the text ends. */
+TEST(test_cut) {
+    static const char form[] = "root ::= \"ab\"";
+    dpi_grammar *grammar = NULL;
+    dpi_mask *mask = NULL;
+    dpi_word_rules *rules = NULL;
+    dpi_generation_event e = {0};
+    dpi_session *s = open_lanes(1, 1);
+    dpi_wording w;
+    dpi_wording_init(&w);
+    w.bans = &(dpi_bytes){"b", 1}, w.n_bans = 1;
+    assert_ok(dpi_grammar_parse(form, strlen(form), &grammar, ERR));
+    assert_ok(dpi_mask_create(grammar, model, &mask, ERR));
+    assert_ok(dpi_word_rules_create(&w, model, &rules, ERR));
+    dpi_generation_options o = options_of(&texts[0], s, 0);
+    o.mask = mask, o.rules = rules;
+    dpi_generation *g = create(&o);
+    for (bool shown = false; e.type != DPI_EVENT_END || !shown;) {
+        e = advance(g);
+        assert_true(e.n_bytes == 0 || (!shown && e.n_bytes == 1 && e.text[0] == 'a'));
+        shown |= e.n_bytes > 0;
+    }
+    assert_int_equal(e.end, DPI_END_EOG);
+    dpi_generation_free(g);
+    dpi_word_rules_free(rules);
+    dpi_mask_free(mask);
+    dpi_grammar_free(grammar);
+    dpi_session_free(s);
+}
+
 /* Bits for the end-of-generation token at the draw number `at`. */
 typedef struct ender {
     const dpi_sampler *sampler;

@@ -57,11 +57,11 @@ TEST(test_numeric) {
     dpi_session_free(s);
 }
 
-/* Each allocation fails once: nothing but the attempt is lost. */
-TEST(test_memory) {
+static void check_memory(const dpi_word_rules *rules) {
     dpi_session *s = open_lanes(2, 1);
     text *x = &texts[0];
-    const dpi_generation_options o = options_of(x, s, LANE);
+    dpi_generation_options o = options_of(x, s, LANE);
+    o.rules = rules;
     int32_t n_failed = 0, n_seen = 0;
     uint64_t seed = 1;
     for (int64_t n = 1;; n += 1 + n / 8) {
@@ -90,6 +90,19 @@ TEST(test_memory) {
     }
     assert_true(n_failed > 5 && n_failed <= n_seen);
     dpi_session_free(s);
+}
+
+/* Each allocation fails once: nothing but the attempt is lost. The same with rules that change
+ * nothing of the text. */
+TEST(test_memory) {
+    dpi_wording wording;
+    dpi_word_rules *rules = NULL;
+    dpi_wording_init(&wording);
+    wording.keep_space = 1;
+    assert_ok(dpi_word_rules_create(&wording, model, &rules, ERR));
+    check_memory(NULL);
+    check_memory(rules);
+    dpi_word_rules_free(rules);
 }
 
 static int32_t cancel_now(void *user) { return *(int32_t *)user; }
@@ -187,6 +200,7 @@ TEST(test_arguments) {
     REFUSE(n_piece, -1, "n_piece is -1");
     REFUSE(text, 3, "text is 3");
     REFUSE(ignore_eog, -1, "ignore_eog is -1");
+    REFUSE(n_answer, MAX_PROMPT + 1, "n_answer is");
     o = good, o.public_tokens = &token, o.n_public = 1;
     refuse(&o, "token id out of range, must be 0..2004");
     dpi_sampler_options so = texts[1].options;

@@ -57,6 +57,23 @@ TEST(test_known_shares) {
     assert_false(dpi_labels_share(counts, most, 3, 13, shares));
 }
 
+/* A meaning stands in prompts; the name, which outputs show, stays. Without one it is the name. */
+TEST(test_meanings) {
+    static const char *const names[] = {"a", "b"}, *const meanings[] = {"the first", NULL};
+    dpi_release_options o;
+    dpi_label_list l;
+    dpi_release_options_init(&o);
+    o.n_texts = o.n_labels = 2, o.label_names = names, o.label_meanings = meanings;
+    assert_ok(dpi_labels_make(&o, DPI_LABELS_PRIVATE, 1, &l, ERR));
+    for (int i = 0; i < 2; i++) {
+        const dpi_bytes meaning = dpi_labels_meaning(&l, i);
+        assert_string_equal(l.names.at[i].data, names[i]);
+        assert_string_equal(meaning.data, meanings[i] ? meanings[i] : names[i]);
+        assert_int_equal(meaning.n_bytes, strlen(meaning.data));
+    }
+    dpi_labels_free(&l);
+}
+
 TEST(test_ranges) {
     int32_t n_texts[] = {2, 0, 3};
     const dpi_label_list l = {.n = 3, .n_texts = n_texts};

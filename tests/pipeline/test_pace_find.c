@@ -304,13 +304,14 @@ TEST(test_kinds) {
 
 /* ---- Releases -------------------------------------------------------------------------------- */
 
-static dpi_release *open_release(const char *record, const dpi_grammar *grammar) {
+static dpi_release *open_release(const char *record, const dpi_grammar *grammar,
+                                 const dpi_wording *wording) {
     const char *texts[8] = {record, record, record, record, record, record, record, record};
     dpi_records *records = records_of(texts, 8);
     dpi_release *release = NULL;
     dpi_release_options o;
     dpi_release_options_init(&o);
-    o.model = model, o.records = records, o.grammar = grammar;
+    o.model = model, o.records = records, o.grammar = grammar, o.wording = wording;
     o.n_tokens = T;
     o.method.rho = 1;
     o.prompts.public_prompt = (dpi_bytes){task, strlen(task)};
@@ -320,8 +321,8 @@ static dpi_release *open_release(const char *record, const dpi_grammar *grammar)
 }
 
 TEST(test_records_change_nothing) {
-    dpi_release *a = open_release("x", NULL),
-                *b = open_release("A much longer and very different one.", NULL);
+    dpi_release *a = open_release("x", NULL, NULL),
+                *b = open_release("A much longer and very different one.", NULL, NULL);
     assert_memory_equal(dpi_release_run(a), dpi_release_run(b), sizeof(dpi_run));
     assert_true(dpi_release_run(a)->pace_texts >= 2);
     assert_true(dpi_release_run(a)->method.pace_tokens > 0);
@@ -336,7 +337,8 @@ TEST(test_grammar) {
         "root ::= \"Subject: \" (\"printer\" | \"router\" | \"invoice\") \"\\n\"";
     dpi_grammar *grammar = NULL;
     assert_ok(dpi_grammar_parse(text, sizeof text - 1, &grammar, ERR));
-    dpi_release *release = open_release("x", grammar), *any = open_release("x", NULL);
+    dpi_release *release = open_release("x", grammar, NULL),
+                *any = open_release("x", NULL, NULL);
     assert_in_range(dpi_release_run(release)->method.pace_tokens, 1, 8);
     assert_true(dpi_release_run(any)->method.pace_tokens > 8);
     dpi_release_free(release);
@@ -344,8 +346,18 @@ TEST(test_grammar) {
     dpi_grammar_free(grammar);
 }
 
+/* Nor do they go on where those of the run end. */
+TEST(test_wording) {
+    dpi_wording w;
+    dpi_wording_init(&w);
+    w.max_words = 2;
+    dpi_release *release = open_release("x", NULL, &w);
+    assert_in_range(dpi_release_run(release)->method.pace_tokens, 1, 8);
+    dpi_release_free(release);
+}
+
 TEST(test_statement_and_report) {
-    dpi_release *release = open_release("x", NULL);
+    dpi_release *release = open_release("x", NULL, NULL);
     const dpi_run *claim = dpi_release_run(release);
     dpi_report *report = NULL, *read = NULL;
     dpi_verification v = {.struct_size = sizeof v};

@@ -32,6 +32,10 @@ TEST(reads_a_prompt) {
     assert_true(r.tau == 0 && r.top_k == 0 && r.n_tokens == 7);
     assert_true(r.is_seeded && r.seed == UINT64_MAX && r.is_streamed && r.includes_usage);
     request_free(&r);
+    assert_true(parse("{\"prompt\": \"x\", \"stop\": [\"\\n\", \"end\"]}", false, &r, &why));
+    assert_true(r.n_stops == 2 && r.stops[0].n_bytes == 1 && r.stops[1].n_bytes == 3);
+    assert_memory_equal(r.stops[1].data, "end", 3);
+    request_free(&r);
 }
 
 TEST(reads_messages) {
@@ -69,7 +73,8 @@ TEST(refuses_by_name) {
         {"{\"messages\": []}", "'messages' is not a field here"},
         {"{\"prompt\": \"x\", \"n\": 2}", "n: found 2, allowed 1"},
         {"{\"prompt\": \"x\", \"logprobs\": 5}", "logprobs: found 5, allowed false"},
-        {"{\"prompt\": \"x\", \"stop\": \"y\"}", "stop: found \"y\", allowed null"},
+        {"{\"prompt\": \"x\", \"stop\": [\"y\", 3]}", "stop: found [\"y\",3], allowed up to 16"},
+        {"{\"prompt\": \"x\", \"stop\": \"\"}", "stop: found \"\", allowed up to 16 strings"},
         {"{\"prompt\": \"x\", \"logit_bias\": {\"1\": 1}}", "logit_bias: found {\"1\":1}"},
         {"{\"prompt\": \"x\", \"temperature\": 0.001}", "temperature: found 0.001"},
         {"{\"prompt\": \"x\", \"temperature\": 101}", "allowed 0, .01..100"},

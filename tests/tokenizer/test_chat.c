@@ -212,16 +212,20 @@ typedef struct part {
     const char *text; /* NULL: the special token */
 } part;
 
-static void check_parts(const dpi_vocab *vocab, int32_t chat, const char *system, const char *user,
-                        const part *parts, size_t n_parts) {
-    int32_t ids[512];
+static size_t write_parts(const part *parts, size_t n_parts, int32_t *ids) {
     size_t n = 0;
     for (size_t i = 0; i < n_parts; i++) {
         ids[n++] = parts[i].text ? SPACE : parts[i].id;
         for (const char *p = parts[i].text; p && *p; p++)
             ids[n++] = *p == ' ' ? SPACE : FIRST_BYTE + (unsigned char)*p;
     }
-    check_prompt(vocab, chat, system, user, ids, n);
+    return n;
+}
+
+static void check_parts(const dpi_vocab *vocab, int32_t chat, const char *system, const char *user,
+                        const part *parts, size_t n_parts) {
+    int32_t ids[512];
+    check_prompt(vocab, chat, system, user, ids, write_parts(parts, n_parts, ids));
 }
 
 #define S(id)                                                                                      \
@@ -291,6 +295,49 @@ TEST(renders_llama3) {
     assert_parts(vocab, DPI_CHAT_LLAMA3, "\nBe brief. ", "  Hi <|eot_id|>\n", S(1), S(START),
                  T("system"), S(END), T("\n\nBe brief."), S(EOT), S(START), T("user"), S(END),
                  T("\n\nHi <|eot_id|>"), S(EOT), S(START), T("assistant"), S(END), T("\n\n"));
+    dpi_vocab_free(vocab);
+}
+
+/* Earlier turns, as the documentation of each model writes a conversation. */
+TEST(renders_turns) {
+    static const char *const specials[] = {"<|im_start|>", "<|im_end|>", "<|eot_id|>",
+                                           "<|start_header_id|>", "<|end_header_id|>"};
+    enum { BOS = 1, EOS, START = SPACE + 1, END, EOT, HEAD, HEAD_END };
+    static const dpi_turn turns[] = {{"A", "B</s>\n", 1, 6}, {"C", "D", 1, 1}};
+    static const struct {
+        int32_t chat;
+        part parts[40];
+    } cases[] = {
+        {DPI_CHAT_NONE, {S(1), T("AB</s>\n\n\n---\n\nCD\n\n---\n\nE")}},
+        {DPI_CHAT_QWEN3, {S(1), S(START), T("user\nA"), S(END), T("\n"), S(START),
+                          T("assistant\nB</s>\n"), S(END), T("\n"), S(START), T("user\nC"), S(END),
+                          T("\n"), S(START), T("assistant\nD"), S(END), T("\n"), S(START),
+                          T("user\nE"), S(END), T("\n"), S(START),
+                          T("assistant\n<think>\n\n</think>\n\n")}},
+        {DPI_CHAT_LLAMA2, {S(1), T("[INST] A [/INST] B</s> "), S(EOS), S(BOS),
+                           T("[INST] C [/INST] D "), S(EOS), S(BOS), T("[INST] E [/INST]")}},
+        {DPI_CHAT_LLAMA3, {S(1), S(HEAD), T("user"), S(HEAD_END), T("\n\nA"), S(EOT), S(HEAD),
+                           T("assistant"), S(HEAD_END), T("\n\nB</s>"), S(EOT), S(HEAD), T("user"),
+                           S(HEAD_END), T("\n\nC"), S(EOT), S(HEAD), T("assistant"), S(HEAD_END),
+                           T("\n\nD"), S(EOT), S(HEAD), T("user"), S(HEAD_END), T("\n\nE"), S(EOT),
+                           S(HEAD), T("assistant"), S(HEAD_END), T("\n\n")}},
+        {DPI_CHAT_MISTRAL_V1, {S(1), T("[INST] A [/INST] B</s>\n"), S(EOS), T("[INST] C [/INST] D"),
+                               S(EOS), T("[INST] E [/INST]")}},
+    };
+    dpi_vocab *vocab = load_bytes(specials, 5, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int32_t ids[512], wanted[512];
+        size_t n, n_wanted = 0, n_parts = 0;
+        while (cases[i].parts[n_parts].id || cases[i].parts[n_parts].text)
+            n_parts++;
+        n_wanted = write_parts(cases[i].parts, n_parts, wanted);
+        assert_ok(dpi_vocab_encode_turns(vocab, cases[i].chat, NULL, 0, turns, 2, "E", 1, ids, 512,
+                                         &n, ERR));
+        assert_same_ids(ids, n, wanted, n_wanted);
+    }
+    size_t n;
+    assert_error(dpi_vocab_encode_turns(vocab, DPI_CHAT_NONE, NULL, 0, turns, DPI_TURNS_MAX + 1, "",
+                                        0, NULL, 0, &n, ERR), LIMIT, "turns: found 65");
     dpi_vocab_free(vocab);
 }
 

@@ -30,12 +30,15 @@ complete_bash() {
 }
 touch model.gguf records.csv
 is "a command" "$(complete_bash dpinfer ru)" "run"
-is "commands with p" "$(complete_bash dpinfer p)" "plan perturb pretrain"
+is "commands with p" "$(complete_bash dpinfer p)" "plan preview perturb pretrain"
 is "help of a command" "$(complete_bash dpinfer help qua)" "quantize"
 is "an option" "$(complete_bash dpinfer run --acco)" "--accountant"
 is "choices" "$(complete_bash dpinfer run --accountant '')" "zcdp br filter"
 is "a choice" "$(complete_bash dpinfer run --adjacency zero)" "zero-out"
 is "choices by a short name" "$(complete_bash dpinfer bench -o j)" "json jsonl"
+is "a name" "$(complete_bash dpinfer statistic wo)" "word_count"
+is "an option of a statistic" "$(complete_bash dpinfer statistic word_count --wo)" "--word"
+is "no name in the second place" "$(complete_bash dpinfer statistic word_count rec)" "records.csv"
 is "an option of another command" "$(complete_bash dpinfer account --text-f)" ""
 is "no file where a number belongs" "$(complete_bash dpinfer run --rho '')" ""
 is "a file of an option" "$(complete_bash dpinfer run -m mod)" "model.gguf"

@@ -313,7 +313,10 @@ printf 'root ::= "say " [a-c]{2,3} ("!" | "?")\n' >form.gbnf
 echo '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}' >form.json
 writes a --num 40 -n 24 --temp 100 --grammar form.gbnf -o formed.jsonl
 writes a --num 5 -n 60 --json-schema form.json -o schema.jsonl
-python_check "texts of a grammar and of a schema" <<'P'
+writes a --num 20 -n 24 --temp 100 --answer Say: --keep-answer --stop w3 --report worded.json \
+    -o worded.jsonl
+works verify worded.json --model a.gguf; expect_line worded.json '"answer": "Say:"'
+python_check "texts of a grammar, of a schema and of a wording" <<'P'
 texts = objects("formed.jsonl")
 assert len(texts) == 40 and all(t["ended"] and t["private"] for t in texts)
 assert all(re.fullmatch("say [a-c]{2,3}[!?]", t["text"]) for t in texts), texts[:3]
@@ -321,6 +324,9 @@ assert all(re.fullmatch("say [a-c]{2,3}[!?]", t["text"]) for t in texts), texts[
 assert len({t["text"] for t in texts}) > 5
 done = [json.loads(t["text"]) for t in objects("schema.jsonl") if t["ended"]]
 assert all(set(o) == {"n"} and isinstance(o["n"], int) for o in done)
+worded = objects("worded.jsonl")
+assert all(t["text"].startswith("Say:") and "w3" not in t["text"] for t in worded), worded
+assert any(t["ended"] and t["n_tokens"] < 24 for t in worded)
 P
 refuse 2 "cannot read nothing" generate m.gguf --lora a.gguf -n 4 --grammar nothing
 

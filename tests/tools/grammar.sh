@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Texts of a given form, from outside: --grammar and --json-schema of run and plan, the report and
-# its verification, a job that goes on, and what is refused.
+# Texts of a given form, from outside: --grammar and --json-schema of run and plan, --answer, --stop
+# and those beside them; the report and its verification, a job that goes on, and what is refused.
 #   grammar.sh DPINFER SOURCE
 refs=$(readlink -f "$2")/examples/refs/discharge
 . "$(dirname "$0")/cli_support.sh"
@@ -43,6 +43,33 @@ for row in rows:
     assert list(text) == [key for key in ("age", "sex", "drug") if key in text]
 P
 
+# Texts by a wording end in the place where those without it would go on, and have its answer.
+begun=(--seed 3 --pace none --answer 'Name: ')
+form whole "${begun[@]}" --keep-space
+form worded "${begun[@]}" --stop w3 --stop e --max-words 3 --job worded; expect_err "  wording  "
+form kept "${begun[@]}" --stop w3 --stop e --max-words 3 --keep-answer
+python_check "texts are not those of the wording" <<'P'
+def cut(text, stops):
+    for i in range(1, len(text) + 1):
+        ends = [i - len(stop) for stop in stops if text[:i].endswith(stop)]
+        last = text[i - 1].isspace() and not text[:i - 1][-1:].isspace()
+        if ends or (last and len(text[:i].split()) == 3):
+            return text[:min(ends or [i - 1])]
+    return text
+n_cut = 0
+for whole, worded, kept in zip(*map(objects, ("whole.jsonl", "worded.jsonl", "kept.jsonl"))):
+    wanted = cut(whole["text"], ("w3", "e"))
+    n_cut += wanted != whole["text"]
+    assert worded["text"] == wanted.strip() and kept["text"] == ("Name: " + wanted).strip(), kept
+    assert worded["ended"] == (wanted != whole["text"] or whole["ended"])
+    assert (worded["n_tokens"] < whole["n_tokens"]) == (wanted != whole["text"])
+assert n_cut > 1, n_cut
+P
+works verify worded.json; expect_line worded.json '"answer": "Name: "' '"max_words": 3,'
+sed 's/"max_words": 3/"max_words": 4/' worded.json >other.json; fails 1 verify other.json
+fails 2 run "${words[@]}" "${begun[@]}" --keep-answer --min-words 3 --max-words 2
+expect_err "--max-words is 2, must be 3"
+
 echo 'root ::= root "a" | "b"' >left.gbnf
 echo 'root ::= ((("a"{9999}){9999}){9999})' >huge.gbnf
 echo '{"type": "string", "pattern": "a"}' >pattern.json
@@ -59,6 +86,42 @@ refuse_each 2 run "${words[@]}" <<'END'
 --json-schema deep.json    | inside each other
 --grammar none.gbnf        | cannot read
 --grammar one.gbnf --json-schema shape.json | allowed is one of them
+--keep-answer              | --keep-answer is 1, must be 0
+--answer a --answer-file b | --answer and --answer-file: allowed is one of them
+--answer {reference}       | --answer: found {reference}
+--answer {label}           | --label-field: found none
+--stop=                    | --stop: found a text of 0 bytes, allowed 1..256
+--max-words 0              | --max-words: found '0', allowed 1..1000000
+END
+# What shapes texts: they obey in private and in free tokens, and a job draws the same (kill.sh: one
+# that was stopped).
+shaped=("${words[@]}" --jsonl --seed 4 --ban e --ban $'\n' --ban ' a' --ban refusals --no-repeat 2
+    --repeat-penalty 1.1 --logit-bias ' =6')
+works run "${shaped[@]}" -o shaped.jsonl --report shaped.json; works verify shaped.json
+works run "${words[@]}" --jsonl --seed 4 -o plain.jsonl
+works run "${shaped[@]}" -o again.jsonl --job again; expect_same again.jsonl shaped.jsonl
+python_check "a text has what is banned, or repeats words, or is shaped in no way" <<'P'
+texts, plain = ([o["text"] for o in objects(f)] for f in ("shaped.jsonl", "plain.jsonl"))
+for text in texts:
+    words = re.split("[ \t\n\v\f\r]+", text.strip(" \t\n\v\f\r"))
+    pairs = list(zip(words, words[1:]))
+    assert not any(ban in text for ban in ("e", "\n", " a")) and len(set(pairs)) == len(pairs)
+assert "e" in "".join(plain)
+assert len(texts) == len(plain) and sum(t.count(" ") for t in texts) > len(texts)
+P
+works plan "${words[@]}" --ban refusals --no-repeat 4 --repeat-penalty 1.5 --logit-bias 40=-2.5
+for line in "no text begins with .*I'm sorry" '"As an AI"' 'repeats *4 words' 'loses 6.49' \
+    'token 40: -2.5'; do
+    expect_line out "$line"
+done
+refuse_each 2 run "${words[@]}" <<'END'
+--ban ''         | --ban: found a text of 0 bytes
+--no-repeat 1      | --no-repeat: found '1', allowed 2..16
+--repeat-penalty 3 | allowed 1..2
+--logit-bias xyz=1 | the text of a token of the model
+--logit-bias 300=1 | 0..299
+--logit-bias a     | allowed TOKEN=X
+--logit-bias a=b   | allowed is a number of -100..100
 END
 # A T that no text fits into is refused, by all who draw.
 too_short="--n-predict: found 2, allowed"

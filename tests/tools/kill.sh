@@ -86,7 +86,8 @@ job_goes_on() {
     esac
 }
 
-kinds=("--rho 1 -B 3" "--rho 1 -B 3 --parallel 3" "--rho 1 -B 2 --unit-field who"
+shapes="--ban e --no-repeat 2 --repeat-penalty 1.3"
+kinds=("--rho 1 -B 3 $shapes" "--rho 1 -B 3 --parallel 3 $shapes" "--rho 1 -B 2 --unit-field who"
     "--rho 1 -B 3 --accountant filter" "--epsilon 5 -B 3 --num 4 --adjacency add-remove"
     "--epsilon 5 -B 3 --num 4 --subsample .5" "--rho 1 -B 3 --journal-every 7")
 for what in run shards; do

@@ -58,6 +58,19 @@ tokens_with() { # PROMPT
     field public_prompt_tokens
 }
 holds "a label is longer than a letter" "$(tokens_with '{label}') > $(tokens_with a)"
+# What the label means stands in prompts, and in no output.
+printf 'surgery\tburns and broken bones\ncardiology\n' >meanings; windows_text meanings
+works run "$model" "${of_wards[@]}" -n 18 --jsonl -B 1 --rho 1 --num 2 --label-names meanings \
+    --public-prompt '{label}:' --seed 3 --report meanings.json
+wrote 1 surgery .; wrote 1 cardiology .
+check "the report counts labels" grep -q '"surgery"' meanings.json
+check "the report says no meaning" bash -c '! grep -q broken meanings.json'
+long=$(tokens_with '{label}'); run plan "$model" letters.csv --delimiter ';' --text-field letter \
+    --label-field ward -B 2 --rho 1 --public-prompt '{label}' --json --label-names meanings
+holds "a meaning is longer than a label" "$(field public_prompt_tokens) > $long"
+printf 'surgery\t \n' >bad; refused "bad: line 1 has a TAB and no description" --label-names bad
+printf 'surgery\ta\nsurgery\tb\n' >bad; refused "label 2 is blank, or there twice" \
+    --label-names bad --public-prompt '{label}'
 
 # ---- Private labels ------------------------------------------------------------------------------
 printf 'cardiology\nsurgery\nneurology\n' >names; windows_text names

@@ -43,6 +43,7 @@ same labels 3 2 "${position[@]}" --label-field who --public-prompt '{label}:'
 same histogram 2 2 "${base[@]}" --rho 1 -B 3 --num 5 --adjacency add-remove --label-field who \
     --label-names names --histogram-rho .01
 same zero 2 2 "${position[@]}" --adjacency zero-out --center
+same shaped 2 3 "${position[@]}" --ban e --no-repeat 2 --repeat-penalty 1.3 --logit-bias ' =4'
 same filter 2 2 "${position[@]}" --accountant filter
 same pace 2 2 "${position[@]}" --pace top --pace-theta .5
 works run "${position[@]}" --seed 7 -o one.txt

@@ -46,6 +46,11 @@ for name in letters sizes third; do
     post $text '{"dataset": "'$name'", "privacy": {"epsilon": 1}, "prompt": "A", "max_tokens": 2}'
     expect 200 '"remaining":'
 done
+post $text '{"dataset": "third", "privacy": {"epsilon": 1}, "prompt": "A", "max_tokens": 2,
+    "stop": ["~", "\n"]}'
+expect 200 '"report":'
+get "$(sed -E 's/.*"report": ?"([^"]*)".*/\1/' out)"; expect 200 '"stops"' '"~"'
+cp out report.json; works verify report.json
 stop
 check "the ledger is not in the file's folder" test -s conf/year -a ! -e year
 # config CODE TEXT JSON: what is said of such a file.
@@ -127,6 +132,16 @@ sed -nE 's/^data: .*"content":"(([^"\\]|\\.)*)".*/\1/p' out | tr -d '\n' >stream
 sed 's/^"content":"//; s/"$//' chat.text | tr -d '\n' >whole.text
 expect_same stream.text whole.text
 
+# ---- A stop: the text before it, whole or in events --------------------------------------------
+word=$(grep -oE '[a-z]{5,}' chat.text | sed -n 6p)
+sed "s/$word.*/\"/" chat.text >wanted.text
+post $chat "$seven, \"stop\": [\"~~~\", \"$word\"]}"; expect 200 '"finish_reason":"stop"'
+text_of out >stopped.text; expect_same stopped.text wanted.text
+post $chat "$seven, \"stop\": \"$word\", \"stream\": true}" -N; expect 200 '"finish_reason":"stop"'
+sed -nE 's/^data: .*"content":"(([^"\\]|\\.)*)".*/\1/p' out | tr -d '\n' >stream.text
+sed 's/^"content":"//; s/"$//' wanted.text | tr -d '\n' >whole.text
+expect_same stream.text whole.text
+
 # ---- Several at once have the text that each has alone -----------------------------------------
 pids=()
 for i in 1 2 3 4 5 6 7 8 9 10; do
@@ -166,7 +181,7 @@ post $chat '{"messages": [{"role": "user", "content":
     [{"type": "text", "text": "x", "cache_control": {}}]}]}'
 expect 400 "'cache_control' is not a field of a part of the content"
 for field in '"temperature": -1' '"temperature": "hot"' '"top_p": 0.5' '"n": 2' '"logprobs": true' \
-    '"echo": true' '"logit_bias": {"5": 1}' '"stop": ["x"]' '"top_k": -1' '"seed": 1.5' \
+    '"echo": true' '"logit_bias": {"5": 1}' '"stop": [""]' '"top_k": -1' '"seed": 1.5' \
     '"response_format": {"type": "json_object"}' '"stream": 1' '"tools": [1]'; do
     post $chat "{$x, $field}"; expect 400 ": found "
 done

@@ -145,6 +145,9 @@ for given in --describe --query --public-prompt; do
     works plan "$model" plain --rho 1 -B 2 "$given" "$words"; expect_no_err "say it with"
 done
 works plan m.gguf plain --rho 1 -B 2; expect_no_err "say it with" # a base model continues
+works plan m.gguf plain --rho 1 -B 2 --public-prompt 'Ticket:'; expect_no_err "is an instruction"
+works plan m.gguf plain --rho 1 -B 2 --public-prompt 'Write: a'; expect_err "is an instruction"
+works plan "$model" plain --rho 1 -B 2 --public-prompt 'Write.'; expect_no_err "is an instruction"
 works run "$model" --plain --temp 0 -n 40 --describe "$words"
 check "a ticket" grep -qiE 'ticket|support|help desk|fault' out
 cp out ticket
@@ -174,10 +177,20 @@ expect_different out ticket
 # The private prompt ends with the public one, as with --public-prompt.
 task="Please write a fictional document of this kind: $words. Do not copy names, dates or other"
 described() { works run "$model" plain --rho 1e4 -B 2 -n 12 --seed 5 -t 1 -q "$@"; }
-described --describe "$words"; cp out a
-described --public-prompt "$task particulars. Output only the text of the new document."
+described --describe "$words" --private-prompt "Like {reference}:"; cp out a
+described --public-prompt "$task particulars. Output only the text of the new document." \
+    --private-prompt "Like {reference}:"
 expect_same out a
+# Without a prompt of the caller's it is a list of texts in quotes, which another wording or a
+# grammar replaces.
+described --describe "$words" --report list.json; cp out a
+expect_line list.json '"answer": " ' '"stops"'
 described --describe "other documents"; expect_different out a
+described --describe "$words" --answer ' "' --stop '"'; expect_same out a
+described --describe "$words" --answer 'Ticket: "' --stop '"'; expect_different out a
+printf 'root ::= "Yes" | "No"' >yes.gbnf
+described --describe "$words" --grammar yes.gbnf --report plain.json
+expect_line plain.json '"wording": null'
 printf 'text,ward\nx,burns\ny,burns\n' >w.csv
 works run "$model" w.csv --label-field ward --rho 1 -B 2 -n 4 \
     --describe "letters of the ward {label}"
@@ -187,6 +200,30 @@ refusals 2 run no.gguf plain --rho 1 --describe <<'END'
 --describe and --public-prompt: allowed is one of them | a --public-prompt b
 --describe and --query: allowed is one of them | a --query b
 END
+# ---- Public examples -----------------------------------------------------------------------------
+printf '{"t":"One."}\n{"t":"Two."}\n' >two.jsonl; printf 't\nOne.\nTwo.\n' >two.csv
+printf 'One.\n' >one.txt; printf 'Two.' >two.txt; printf '{"t":"One."}\n{"t":" "}\n' >gap.jsonl
+shown() { works run "$model" --plain --temp 0 -n 12 --public-prompt "$task" "$@"; }
+shown; cp out none; shown --example two.jsonl --text-field t; cp out a; expect_different out none
+shown --example one.txt --example two.txt; expect_same out a
+shown --example two.csv --text-field t; expect_same out a
+# In the private prompt the record stands in their place, but for what is asked for.
+described --public-prompt "$task" --example one.txt; cp out a
+described --public-prompt "$task" --example one.txt --example-in both; expect_different out a
+yes "word word" | head -n 900 >long.txt
+refuse_each 2 run "$model" plain --rho 1 -B 2 -n 9 <<'END'
+--example long.txt    | the public prompt with its examples has
+--example -           | --example: found '-', allowed is a file
+--example-in both     | --example-in needs --example
+--example none.txt    | --example: cannot read none.txt
+--example two.txt -o two.txt | would be overwritten
+END
+refuse_each 4 run "$model" plain --rho 1 -B 2 -n 9 <<'END'
+--example two.jsonl   | two.jsonl
+--example gap.jsonl --text-field t | --example: gap.jsonl: number 2 has no text
+--example none.csv    | none.csv
+END
+
 refuse 2 "--describe: found no text" run no.gguf plain --rho 1 --describe ' '
 refuse 2 "--describe: found {reference}" run no.gguf plain --rho 1 --describe 'like {reference}'
 finish

@@ -168,8 +168,8 @@ done <<'END'
 5|ink|s/"tau": 1.0/"tau": -1/|tau is -1
 0|ink|s/"tau": 1.0/"tau": 1/|
 5|ink|s/"tau": 1.0/"tau": 1e999/|malformed
-5|ink|s/"dpinfer_report": 5/"dpinfer_report": 4/|has dpinfer_report 4, this program knows 5
-5|ink|s/"dpinfer_report": 5/"private": true, "dpinfer_report": 2/|malformed
+5|ink|s/"dpinfer_report": 6/"dpinfer_report": 4/|has dpinfer_report 4, this program knows 6
+5|ink|s/"dpinfer_report": 6/"private": true, "dpinfer_report": 2/|malformed
 5|ink|/^  "claim": {/,/^  }/d|claim is missing
 5|ink|/"software"/,/^  }/d|'software' is missing
 5|ink|/"sha256"/d|
@@ -347,5 +347,26 @@ done
 # What fuzzing of reports begins with is what this program verifies: after a change of the form
 # these files are made again, by 'run --report', or nothing but the version would be looked at.
 for report in "$here"/../fuzz/corpus/report/*.json; do works verify "$report"; done
+
+# ---- Prompts: their hash, and in full where that is asked for -----------------------------------
+prompts_of() { works plan m.gguf refs.jsonl --rho 1 --json "$@"; field prompts; }
+echo "An example." >example.txt
+for given in "--public-prompt a" "--private-prompt a{reference}" "--query a" "--system a" \
+    "--describe a" "--example example.txt" "--example example.txt --example-in both" \
+    "--template zephyr" "--max-ref-tokens 3"; do
+    # shellcheck disable=SC2086
+    prompts_of $given >>hashes
+done
+prompts_of >>hashes
+check "each prompt has a hash of its own" test "$(sort -u hashes | wc -l)" -eq 10
+report hashed refs.jsonl --rho 1 --public-prompt 'Say "so":'
+works verify hashed.json
+expect_line hashed.json '"prompts": null'
+report told refs.jsonl --rho 1 --public-prompt 'Say "so":' --report-prompts --example example.txt
+works verify told.json
+expect_line told.json '"public_prompt": "Say \\"so\\":"'
+sed 's/"An example."/"Another one."/' told.json >bad.json; wrong claim.prompts bad.json
+sed 's/"prompts": "./"prompts": "x/' told.json >bad.json; run verify bad.json
+check "a hash has hexadecimal digits" test "$rc" -eq 5
 
 finish

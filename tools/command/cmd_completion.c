@@ -44,7 +44,11 @@ static void print_bash_command(const option_table *t, const command *cmd) {
         }
         printf("return ;;\n");
     }
-    printf("        esac\n        options=\"");
+    printf("        esac\n        ");
+    const char *name, *help;
+    for (int i = 0; cmd->names && cmd->names(i, &name, &help); i++)
+        printf("%s%s", i == 0 ? "((COMP_CWORD > 2)) || names=\"" : " ", name);
+    printf("%soptions=\"", cmd->names ? "\"\n        " : "");
     for (int i = 0; i < t->n; i++) {
         if (option_is_shown(&t->v[i], cmd))
             printf("--%s ", t->v[i].name);
@@ -57,7 +61,8 @@ static void print_bash(const option_table *t) {
            "_dpinfer_words() { mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\"); }\n"
            "_dpinfer_files() { mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); }\n"
            "_dpinfer() {\n"
-           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} options=\n"
+           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
+           "    local options= names=\n"
            "    COMPREPLY=()\n"
            "    if ((COMP_CWORD == 1)) || { ((COMP_CWORD == 2)) && [ \"$prev\" = help ]; }; then\n"
            "        _dpinfer_words \"");
@@ -68,7 +73,9 @@ static void print_bash(const option_table *t) {
     for (int i = 0; (cmd = command_at(i)) != NULL; i++)
         print_bash_command(t, cmd);
     printf("    esac\n"
-           "    if [[ $cur == -* ]]; then _dpinfer_words \"$options\"; else _dpinfer_files; fi\n"
+           "    if [[ $cur == -* ]]; then _dpinfer_words \"$options\"\n"
+           "    elif [ \"$names\" ]; then _dpinfer_words \"$names\"\n"
+           "    else _dpinfer_files; fi\n"
            "}\n"
            "complete -o filenames -F _dpinfer dpinfer\n");
 }
@@ -139,7 +146,10 @@ static void print_zsh(const option_table *t) {
             if (option_is_shown(&t->v[k], cmd))
                 print_zsh_option(&t->v[k], cmd);
         }
-        printf(" '*:file:_files' ;;\n");
+        const char *name, *help;
+        for (int k = 0; cmd->names && cmd->names(k, &name, &help); k++)
+            printf("%s%s", k == 0 ? " '1:name:(" : " ", name);
+        printf("%s '*:file:_files' ;;\n", cmd->names ? ")'" : "");
     }
     printf("    esac\n}\n_dpinfer \"$@\"\n");
 }

@@ -13,6 +13,7 @@
 #include "dpinfer/memory.h"
 #include "tools/command/commands.h"
 #include "tools/options/grammar_options.h"
+#include "tools/options/wording_options.h"
 #include "tools/options/label_options.h"
 #include "tools/options/paths.h"
 #include "tools/shared/report_files.h"
@@ -25,6 +26,8 @@ typedef struct generating {
     const args *a;
     dpi_model *model;
     dpi_grammar *grammar; /* NULL: any text */
+    wording_input worded;
+    dpi_word_rules *rules;
     dpi_mask *mask;
     dpi_finetune_task task;
     dpi_claim claim;
@@ -178,6 +181,7 @@ static int make_prompts(generating *g, const dpi_model_info *model) {
         return cli_fail_library(CLI_USAGE, &err);
     if (instruction)
         o.public_prompt = (dpi_bytes){instruction, strlen(instruction)};
+    o.answer = g->worded.wording.answer;
     const bool placed = g->n_attributes > 0 || dpi_prompt_options_have_label(&o) != 0;
     if (placed != (g->labels != NULL) || (g->n_attributes > 0 && !instruction))
         return cli_fail(CLI_USAGE, "the instruction has %s {label}, and there are %s labels",
@@ -265,6 +269,17 @@ static int make_mask(generating *g) {
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_option(CLI_USAGE, &err);
 }
 
+static int make_rules(generating *g) {
+    dpi_error err;
+    int code = wording_options_read(g->a, &g->worded);
+    if (code == CLI_OK)
+        code = wording_options_bind(g->a, g->model, &g->worded);
+    if (code != CLI_OK)
+        return code;
+    const dpi_status status = dpi_word_rules_create(&g->worded.wording, g->model, &g->rules, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
+}
+
 /* As --num-per-label says, else as the adapter counted its units. */
 static bool share_texts(generating *g) {
     const bool counted = g->task.counts && g->own.n == 0 && g->task.n_counts == g->n_labels;
@@ -298,7 +313,7 @@ static int open_drawing(generating *g) {
     dpi_drawing_options o;
     dpi_error err;
     dpi_drawing_options_init(&o);
-    o.model = g->model, o.mask = g->mask;
+    o.model = g->model, o.mask = g->mask, o.rules = g->rules;
     o.prompts = g->prompts, o.n_prompts = g->n_prompts, o.shares = g->shares;
     o.n_texts = g->n_texts, o.method = g->drawn;
     if (v[OPT_PARALLEL].given)
@@ -340,6 +355,8 @@ static int open_all(generating *g) {
     if (code == CLI_OK)
         code = make_mask(g);
     if (code == CLI_OK)
+        code = make_rules(g);
+    if (code == CLI_OK)
         code = make_prompts(g, &info);
     if (code == CLI_OK)
         code = open_drawing(g);
@@ -363,6 +380,8 @@ static dpi_status claim_texts(generating *g, dpi_error *err) {
     p->n_runs = g->sink.n_texts;
     for (size_t i = 0; i < sizeof set / sizeof *set && status == DPI_STATUS_OK; i++)
         status = dpi_claim_set(p, set[i].key, set[i].value, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_claim_bind_wording(&g->claim, &g->worded.wording, err);
     return status == DPI_STATUS_OK ? dpi_claim_settle(&g->claim, err) : status;
 }
 
@@ -391,7 +410,9 @@ static int write_reports(generating *g) {
         dpi_report_of(&g->claim, NULL, lora ? lora : g->a->model, &report, &err);
     if (status != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    status = fill_report(g, report, &err);
+    status = dpi_report_wording(report, &g->worded.wording, &err);
+    if (status == DPI_STATUS_OK)
+        status = fill_report(g, report, &err);
     const int code = status == DPI_STATUS_OK ? report_files_all(g->a, report)
                                              : cli_fail_library(CLI_FAILED, &err);
     dpi_report_free(report);
@@ -419,6 +440,8 @@ static void close_all(generating *g) {
     free(g->prompts), free(g->shares);
     free(g->n_drawn), free(g->ended);
     dpi_mask_free(g->mask);
+    dpi_word_rules_free(g->rules);
+    wording_options_free(&g->worded);
     dpi_grammar_free(g->grammar);
     free_labels(g);
     label_options_free(&g->own);

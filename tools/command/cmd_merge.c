@@ -36,7 +36,7 @@ static int write_texts(const dpi_merge *merge, text_form form, output *out) {
         if (dpi_report_text_add(report, t.label, t.n_tokens, t.end, &err) != DPI_STATUS_OK)
             return cli_fail_library(CLI_FAILED, &err);
         const text_head head = {i, t.label, t.label ? strlen(t.label) : 0, NULL};
-        code = text_sink_put(&texts, &head, t.text, t.n_bytes, t.n_tokens, t.end == DPI_END_EOG);
+        code = text_sink_put(&texts, &head, t.text, t.n_bytes, t.n_tokens, dpi_end_is_own(t.end));
     }
     return code;
 }

@@ -1,6 +1,8 @@
 /* cmd_plan.c - `dpinfer plan`: what a run would guarantee and need, before it reads a record. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "dpinfer/suggest.h"
 #include "tools/command/commands.h"
@@ -8,6 +10,7 @@
 #include "tools/options/release_options.h"
 #include "tools/options/shard_options.h"
 #include "tools/shared/release_input.h"
+#include "tools/shared/report_files.h"
 #include "tools/shared/facts_claim.h"
 #include "tools/terminal/facts.h"
 #include "tools/terminal/table.h"
@@ -129,6 +132,43 @@ static void add_gain(facts *f, const dpi_run *claim) {
                epsilon);
 }
 
+/* What no text begins with, in lines. */
+static void add_refusals(facts *f) {
+    enum { WIDTH = 64 };
+    char line[2 * WIDTH] = "";
+    json_t *list = json_array();
+    const char *next;
+    bool first = true;
+    for (int32_t i = 0; (next = dpi_refusal(i)) != NULL; i++) {
+        const size_t n = strlen(line);
+        json_array_append_new(list, facts_string(next));
+        snprintf(line + n, sizeof line - n, "%s\"%s\"", n > 0 ? ", " : "", next);
+        if (strlen(line) < WIDTH && dpi_refusal(i + 1))
+            continue;
+        facts_line(f, first ? "no text begins with" : "", "%s", line);
+        first = false;
+        line[0] = '\0';
+    }
+    facts_json(f, "refusals", list);
+}
+
+/* What may not stand in a text, and what its tokens gain. */
+static void add_shaping(facts *f, const dpi_wording *w) {
+    if (w->n_bans > 0)
+        facts_line(f, "no text has", "%d text%s of --ban", (int)w->n_bans,
+                   w->n_bans > 1 ? "s" : "");
+    if (w->ban_refusals)
+        add_refusals(f);
+    if (w->no_repeat > 0)
+        facts_line(f, "no text repeats", "%d words that follow each other", (int)w->no_repeat);
+    if (w->repeat_penalty > 1)
+        facts_line(f, "a token that came", "loses %.3g of its logit",
+                   DPI_REPEAT_SCALE * log(w->repeat_penalty));
+    for (int32_t i = 0; i < w->n_biases; i++)
+        facts_line(f, i == 0 ? "tokens gain" : "", "token %d: %g of its logit",
+                   (int)w->biases[i].token, w->biases[i].bias);
+}
+
 static int show_plan(const args *a, const release_input *in) {
     facts f;
     facts_init(&f);
@@ -136,6 +176,7 @@ static int show_plan(const args *a, const release_input *in) {
     if (code == CLI_OK) {
         add_hearing(&f, dpi_release_run(in->release));
         add_gain(&f, dpi_release_run(in->release));
+        add_shaping(&f, dpi_release_wording(in->release));
         code = add_needs(&f, a, in);
     }
     if (code == CLI_OK)
@@ -148,11 +189,14 @@ static int show_plan(const args *a, const release_input *in) {
 static int make_job(const args *a, release_input *in) {
     dpi_report *report;
     dpi_error err;
-    if (dpi_report_create(dpi_release_run(in->release), in->model, a->model, &report, &err) !=
-        DPI_STATUS_OK)
-        return cli_fail_library(CLI_MODEL, &err);
-    const dpi_status status = dpi_shards_create(a->v[OPT_JOB].s, in->release, report, &err);
+    const int code = report_of_release(a, in->release, dpi_release_run(in->release), in->model,
+                                       &report);
+    dpi_status status = DPI_STATUS_OK;
+    if (code == CLI_OK)
+        status = dpi_shards_create(a->v[OPT_JOB].s, in->release, report, &err);
     dpi_report_free(report);
+    if (code != CLI_OK)
+        return code;
     if (status == DPI_STATUS_BUDGET)
         return ledger_fail_budget(in->ledger, in->dataset, dpi_release_run(in->release), &err);
     return status == DPI_STATUS_OK ? CLI_OK : shard_fail(status, &err);

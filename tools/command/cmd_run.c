@@ -85,7 +85,7 @@ static int write_event(run *r, const dpi_release_event *event) {
         return r->texts.form == TEXT_LINES ? CLI_OK : text_sink_end(&r->texts); /* a whole line */
     }
     code = text_sink_add(&r->texts, event->text, event->n_bytes, event->n_drawn,
-                         event->end == DPI_END_EOG);
+                         dpi_end_is_own(event->end));
     if (event->type != DPI_EVENT_END)
         return code;
     r->texts.open = false;
@@ -198,7 +198,6 @@ static int end_shard(const run *r, int code) {
 /* Everything that can fail is tried before a record is read: the model is hashed, the files of the
  * reports are made, the output is opened. */
 static int open_outputs(const args *a, run *r) {
-    dpi_error err;
     const bool hashed = a->n_reports > 0 || r->in.shards;
     const char *path = a->v[OPT_OUTPUT].s;
     if (hashed && !r->quiet && r->in.info.weight_bytes > INT64_C(1) << 30)
@@ -206,10 +205,10 @@ static int open_outputs(const args *a, run *r) {
     dpi_run claim = *r->claim;
     if (r->in.shards) /* the job's charge may not fit other options: dpi_shards_begin names them */
         claim.ledger = (dpi_claim_ledger){0};
-    if (hashed &&
-        dpi_report_create(&claim, r->in.model, a->model, &r->report, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_MODEL, &err);
-    int code = add_meta(a, r->report);
+    int code = hashed ? report_of_release(a, r->in.release, &claim, r->in.model, &r->report)
+                      : CLI_OK;
+    if (code == CLI_OK)
+        code = add_meta(a, r->report);
     if (code == CLI_OK && a->v[OPT_SIGN].given)
         code = a->n_reports > 0 ? signature_try(a->v[OPT_SIGN].s)
                                 : cli_fail(CLI_USAGE, "--sign needs --report");
@@ -299,12 +298,12 @@ static int draw_texts(const args *a, run *r) {
 
 /* A rank that is not the first draws what it is given, and writes nothing. */
 static int run_rank(const args *a, run *r) {
-    dpi_error err;
     signals_catch();
-    if (a->n_reports > 0 &&
-        dpi_report_create(r->claim, r->in.model, a->model, &r->report, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_MODEL, &err);
-    const int code = begin(r);
+    int code = a->n_reports > 0
+                   ? report_of_release(a, r->in.release, r->claim, r->in.model, &r->report)
+                   : CLI_OK;
+    if (code == CLI_OK)
+        code = begin(r);
     return code == CLI_OK ? ranks_work(r->in.release) : code;
 }
 

@@ -1,5 +1,7 @@
 /* label_options.c - see label_options.h. A file of labels has a label on each line; with
- * --num-per-label the number of its texts and white space stand before it, as 'uniq -c' prints. */
+ * --num-per-label the number of its texts and white space stand before it, as 'uniq -c' prints. For
+ * 'run' a TAB and what the label means may stand behind it; elsewhere TABs are between attributes.
+ */
 #include "tools/options/label_options.h"
 
 #include <errno.h>
@@ -22,7 +24,16 @@ static int32_t read_number(char **line) {
     return (int32_t)n;
 }
 
-static int split(const char *name, label_input *in, bool numbers) {
+/* What stands behind the TAB of a line, which ends there. NULL: there is none. */
+static char *cut_meaning(char *line) {
+    char *tab = strchr(line, '\t');
+    if (!tab)
+        return NULL;
+    *tab = '\0';
+    return tab + 1;
+}
+
+static int split(const char *name, label_input *in, bool numbers, bool meanings) {
     char *next = in->content;
     int32_t at = 0;
     for (char *line; (line = strsep(&next, "\n")) != NULL;) {
@@ -35,23 +46,30 @@ static int split(const char *name, label_input *in, bool numbers) {
                             name, at, DPI_LABEL_TEXTS_MAX);
         if (in->n == DPI_LABELS_MAX)
             return cli_fail(CLI_USAGE, "%s: found more than %d labels", name, DPI_LABELS_MAX);
+        const char *meaning = meanings ? cut_meaning(line) : NULL;
+        if (meaning && !meaning[strspn(meaning, " \t")])
+            return cli_fail(CLI_USAGE, "%s: line %d has a TAB and no description behind it", name,
+                            at);
         if (numbers)
             in->texts[in->n] = n;
+        in->meanings[in->n] = meaning;
         in->names[in->n++] = line;
     }
     return in->n > 0 ? CLI_OK : cli_fail(CLI_USAGE, "%s holds no label", name);
 }
 
-static int load(const char *option, const char *path, bool numbers, label_input *in) {
+static int load(const char *option, const char *path, bool numbers, bool meanings,
+                label_input *in) {
     size_t n_bytes;
     const int code = cli_read_text(option, path, FILE_BYTES_MAX, &in->content, &n_bytes);
     if (code != CLI_OK)
         return code;
     in->names = calloc(DPI_LABELS_MAX, sizeof *in->names);
+    in->meanings = calloc(DPI_LABELS_MAX, sizeof *in->meanings);
     in->texts = numbers ? calloc(DPI_LABELS_MAX, sizeof *in->texts) : NULL;
-    if (!in->names || (numbers && !in->texts))
+    if (!in->names || !in->meanings || (numbers && !in->texts))
         return cli_no_memory("the labels");
-    return split(path, in, numbers);
+    return split(path, in, numbers, meanings);
 }
 
 int label_options_read(const args *a, label_input *in, dpi_release_options *o) {
@@ -65,9 +83,11 @@ int label_options_read(const args *a, label_input *in, dpi_release_options *o) {
     if (!names->given && !numbers->given)
         return CLI_OK;
     const int code = load(numbers->given ? "num-per-label" : "label-names",
-                          numbers->given ? numbers->s : names->s, numbers->given, in);
+                          numbers->given ? numbers->s : names->s, numbers->given,
+                          a->command->bit & (CMD_RUN | CMD_PLAN), in);
     o->n_labels = in->n;
     o->label_names = in->names;
+    o->label_meanings = in->meanings;
     o->label_texts = in->texts;
     return code;
 }
@@ -75,6 +95,7 @@ int label_options_read(const args *a, label_input *in, dpi_release_options *o) {
 void label_options_free(label_input *in) {
     dpi_private_free(in->content);
     free(in->names);
+    free(in->meanings);
     free(in->texts);
     *in = (label_input){0};
 }

@@ -8,7 +8,7 @@
 /* The labels of a file, and their texts. */
 typedef struct label_input {
     char *content; /* private memory */
-    const char **names;
+    const char **names, **meanings; /* [n]; a meaning NULL: the file has none */
     int32_t *texts; /* NULL: the file has none */
     int32_t n;
 } label_input;

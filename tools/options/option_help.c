@@ -96,6 +96,8 @@ static void print_rows(const option_table *t, const command *cmd, int group, int
 
 /* The rows of a group, or all of them (-1), with those of methods where they belong. */
 static void print_group(const option_table *t, const command *cmd, int group) {
+    if (group < 0)
+        print_rows(t, cmd, group, N_OPTIONS, t->n);
     print_rows(t, cmd, group, 0, N_OPTIONS);
 }
 
@@ -109,6 +111,10 @@ void option_help(const option_table *t, const command *cmd) {
     };
     printf("Usage: dpinfer %s [options]%s%s\n\n%s\n", cmd->name, cmd->arguments[0] ? " " : "",
            cmd->arguments, cmd->details);
+    const char *name, *help;
+    for (int i = 0; cmd->names && cmd->names(i, &name, &help); i++)
+        printf("%s  %-20s%s\n", i == 0 ? "Names:\n" : "", name, help);
+    printf("%s", cmd->names ? "\n" : "");
     if (!(cmd->bit & CMD_GROUPED)) {
         printf("Options:\n");
         print_group(t, cmd, -1);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "dpinfer/mechanism.h"
 #include "tools/options/option_table.h"
 
 const char *option_name(option_id id) { return option_rows[id].name; }
@@ -34,6 +35,7 @@ static void describe(const dpi_parameter *p, option_spec *spec) {
         [DPI_PARAMETER_REAL] = OPT_DOUBLE,
         [DPI_PARAMETER_FLAG] = OPT_FLAG,
         [DPI_PARAMETER_CHOICE] = OPT_ENUM,
+        [DPI_PARAMETER_TEXT] = OPT_STRING,
     };
     spec->type = types[p->type];
     spec->min = p->min;
@@ -71,34 +73,57 @@ static bool has_row(const char *parameter) {
     return false;
 }
 
-/* The row of methods' options with this name, a new one if there is none; NULL: no room. */
-static option_spec *own_row(option_table *t, const char *name) {
+/* The row of own options with this name in these commands, a new one if there is none; NULL: no
+ * room. */
+static option_spec *own_row(option_table *t, const char *name, int commands) {
     for (int i = N_OPTIONS; i < t->n; i++)
-        if (strcmp(t->v[i].name, name) == 0)
+        if (t->v[i].commands == commands && strcmp(t->v[i].name, name) == 0)
             return &t->v[i];
     if (t->n == N_OPTIONS + MAX_METHOD_OPTIONS)
         return NULL;
-    t->v[t->n] = (option_spec){.name = name, .type = OPT_STRING, .commands = CMD_RUN | CMD_PLAN,
+    t->v[t->n] = (option_spec){.name = name, .type = OPT_STRING, .commands = commands,
                                .arg = "X", .group = GROUP_EXPERT, .is_hidden = true};
     return &t->v[t->n++];
 }
 
+static void fill_own(option_spec *row, const dpi_parameter *p) {
+    if (!row || !row->is_hidden)
+        return;
+    describe(p, row);
+    row->own = p;
+    row->is_hidden = false;
+    row->arg = p->type == DPI_PARAMETER_FLAG   ? NULL
+               : p->type == DPI_PARAMETER_TEXT ? "TEXT"
+               : p->type == DPI_PARAMETER_INT  ? "N"
+                                               : "X";
+    row->help = p->help;
+}
+
 /* What a method takes and no row has. Values are read when the method is known. */
 static void add_own(option_table *t, const dpi_method_info *m, const dpi_parameter *p) {
-    option_spec *row = own_row(t, p->option);
-    if (row && row->is_hidden) {
-        describe(p, row);
-        row->own = p;
-        row->is_hidden = false;
-        row->arg = p->type == DPI_PARAMETER_FLAG ? NULL : p->type == DPI_PARAMETER_INT ? "N" : "X";
-        row->help = p->help;
-    }
+    option_spec *row = own_row(t, p->option, CMD_RUN | CMD_PLAN);
+    fill_own(row, p);
     if (row && !dpi_method_parameter_find(default_method(), p->name) && m->max_ref > 0)
         add_name(row->methods, sizeof row->methods, ", ", m->name);
     if (row && m->id == default_method())
         row->group = GROUP_OUTPUT;
     if (p->old_option)
-        own_row(t, p->old_option);
+        own_row(t, p->old_option, CMD_RUN | CMD_PLAN);
+}
+
+/* What the statistics take, with the names of those that have it. */
+static void add_statistics(option_table *t) {
+    const dpi_parameter *p;
+    dpi_mechanism_info m;
+    for (int32_t id = 0; id < dpi_mechanism_count(); id++) {
+        dpi_mechanism_info_get(id, &m);
+        for (int32_t k = 0; m.is_statistic && (p = dpi_mechanism_parameter_get(id, k)); k++) {
+            option_spec *row = own_row(t, p->option, CMD_STATISTIC);
+            fill_own(row, p);
+            if (row)
+                add_name(row->methods, sizeof row->methods, ", ", m.name);
+        }
+    }
 }
 
 void option_table_make(option_table *t) {
@@ -126,6 +151,7 @@ void option_table_make(option_table *t) {
         if (!m->needs_acknowledgement)
             add_name(t->bench_methods, sizeof t->bench_methods, "|", m->name);
     }
+    add_statistics(t);
     t->v[OPT_METHOD].choices = t->private_methods;
     t->v[OPT_METHOD].help = t->method_help;
     t->v[OPT_LIST_METHOD].choices = t->bench_methods;

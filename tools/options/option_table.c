@@ -5,14 +5,17 @@
 
 #include "dpinfer/finetune.h"
 #include "dpinfer/gaussian.h"
+#include "dpinfer/wording.h"
 
 #define GENERATES (CMD_RUN | CMD_PLAN)
 #define WRITES (GENERATES | CMD_AUGPE) /* texts, of records */
+#define PROMPTS (WRITES | CMD_PREVIEW)
+#define WORDS (GENERATES | CMD_GENERATE | CMD_PREVIEW) /* texts, by rules about their words */
 #define LOADS                                                                                      \
     (GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_AUGPE | CMD_INSPECT | CMD_TOKENIZE |            \
-     CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE)
-#define COMPUTES (WRITES | CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE)
-#define ADAPTS (WRITES | CMD_GENERATE | CMD_INSPECT | CMD_LOGITS | CMD_SERVE | CMD_QUANTIZE)
+     CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE | CMD_PREVIEW)
+#define COMPUTES (PROMPTS | CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE)
+#define ADAPTS (PROMPTS | CMD_GENERATE | CMD_INSPECT | CMD_LOGITS | CMD_SERVE | CMD_QUANTIZE)
 #define PERTURBS (CMD_PERTURB | CMD_INFER)
 #define READS_WORDS (PERTURBS | CMD_ATTACK)
 #define SENDS (CMD_INFER | CMD_ATTACK | CMD_AUGPE)
@@ -32,7 +35,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .arg = "EPS",
         .parameter = "epsilon", .group = GROUP_BUDGET},
     [OPT_DELTA] = {.name = "delta",
-        .commands = WRITES | CMD_ACCOUNT | CMD_LEDGER | CMD_FINETUNE,
+        .commands = WRITES | CMD_ACCOUNT | CMD_LEDGER | CMD_FINETUNE | CMD_STATISTIC,
         .arg = "DELTA",
         .parameter = "delta", .def = "1e-6", .group = GROUP_BUDGET,
         .other = CMD_FINETUNE, .other_help = "delta; must be below 1/N of --units"},
@@ -60,17 +63,18 @@ const option_spec option_rows[N_OPTIONS] = {
         .max = 1 << 30,
         .help = "texts, at most one for each batch; without it one for each (1 with --plain)"},
     [OPT_N_PREDICT] = {.name = "n-predict", .short_name = 'n',
-        .commands = GENERATES | CMD_ACCOUNT | CMD_GENERATE,
+        .commands = GENERATES | CMD_ACCOUNT | CMD_GENERATE | CMD_PREVIEW,
         .arg = "T", .parameter = "n_tokens", .group = GROUP_OUTPUT,
         .help = "without it 256, or half the context if that is less"},
-    [OPT_TEMP] = {.name = "temp", .commands = GENERATES | CMD_ACCOUNT | CMD_GENERATE, .arg = "TAU",
+    [OPT_TEMP] = {.name = "temp", .commands = GENERATES | CMD_ACCOUNT | CMD_GENERATE |
+        CMD_PREVIEW, .arg = "TAU",
         .parameter = "tau", .zero = "the likeliest token, in a plain run", .def = "1",
         .group = GROUP_OUTPUT},
     [OPT_TOP_K] = {.name = "top-k", .type = OPT_INT, .commands = CMD_BENCH, .arg = "K",
         .min = 0, .max = 1 << 18,
         .help = "likeliest public tokens that are drawn from; 0: all; without it 100"},
     [OPT_SEED] = {.name = "seed", .group = GROUP_EXPERT, .type = OPT_INT,
-        .commands = WRITES | CMD_MAKE_MODEL | CMD_FINETUNE,
+        .commands = WRITES | CMD_MAKE_MODEL | CMD_FINETUNE | CMD_STATISTIC | CMD_PREVIEW,
         .arg = "N", .min = 0, .max = 9007199254740992.0,
         .help = "reproducible randomness: generated text is NOT PRIVATE"},
     [OPT_PLAIN] = {.name = "plain", .group = GROUP_EXPERT, .type = OPT_FLAG,
@@ -87,7 +91,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .group = GROUP_EXPERT,
         .help = "a method that guarantees nothing runs with this alone: NOT PRIVATE"},
     [OPT_RECORDS] = {.name = "records", .group = GROUP_DATA, .type = OPT_INT,
-        .commands = GENERATES, .arg = "N", .min = 1, .max = 1 << 30,
+        .commands = GENERATES | CMD_STATISTIC, .arg = "N", .min = 1, .max = 1 << 30,
         .help = "plan: number of records, instead of REFS. With add-remove or --subsample: there "
                 "are at most so many, and delta must be below 1/N"},
     [OPT_UNITS] = {.name = "units", .group = GROUP_DATA, .type = OPT_INT,
@@ -98,7 +102,8 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "a table of B and T for --num texts about --units N or --records N, and which one "
                 "would be taken. Needs no MODEL"},
     [OPT_TEXT_FIELD] = {.name = "text-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS |
+            CMD_STATISTIC | CMD_PREVIEW,
         .arg = "NAME", .def = "text", .help = "field of a .jsonl, column of a .csv with the text"},
     [OPT_UNIT_FIELD] = {.name = "unit-field", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = WRITES | CMD_FINETUNE | CMD_LEDGER | CMD_RECORDS, .arg = "NAME",
@@ -108,7 +113,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .other_help = "init, charge: where the IDs of those stand who are protected; without it "
                       "each record is"},
     [OPT_LABEL_FIELD] = {.name = "label-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | GENERATES | CMD_FINETUNE | CMD_RECORDS, .arg = "NAME",
+        .commands = CMD_EVAL | GENERATES | CMD_FINETUNE | CMD_RECORDS | CMD_PREVIEW, .arg = "NAME",
         .help = "field or column with a label: each text is for one, which {label} in a prompt "
                 "names"},
     [OPT_LABELS] = {.name = "labels", .group = GROUP_DATA, .type = OPT_ENUM,
@@ -116,8 +121,9 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "which unit has which label is public (batches by position), or a secret (hash or "
                 "draw); without it what the batches need"},
     [OPT_LABEL_NAMES] = {.name = "label-names", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = GENERATES | CMD_FINETUNE | CMD_GENERATE, .arg = "FILE",
-        .help = "labels, one a line; needed where they are private. --num texts, as many of each",
+        .commands = GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_PREVIEW, .arg = "FILE",
+        .help = "labels, one a line; needed where they are private. --num texts, as many of each. "
+                "After a TAB what {label} stands for in prompts",
         .other = CMD_FINETUNE,
         .other_help = "labels, one a line, which are public: a unit with another one adds "
                       "nothing"},
@@ -133,11 +139,13 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "private labels: --num texts in proportion to the units of each, counted with "
                 "noise at this part of the budget"},
     [OPT_DELIMITER] = {.name = "delimiter", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS |
+            CMD_STATISTIC | CMD_PREVIEW,
         .arg = "CHAR", .def = ",",
         .help = "between the columns of a .csv; tab: a tab"},
     [OPT_ENCODING] = {.name = "encoding", .group = GROUP_DATA, .type = OPT_ENUM,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS |
+            CMD_STATISTIC | CMD_PREVIEW,
         .arg = "NAME", .choices = "utf8|latin1|windows-1252|utf16|utf16le|utf16be",
         .def = "utf8",
         .help = "of the records; what is not UTF-8 is converted. windows-1252 is what Excel calls "
@@ -153,7 +161,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .other = CMD_LEDGER, .other_help = "init, charge: records of a unit that are used; needs "
                                            "--unit-field"},
     [OPT_MAX_REF_TOKENS] = {.name = "max-ref-tokens", .group = GROUP_DATA, .type = OPT_INT,
-        .commands = WRITES | CMD_RECORDS,
+        .commands = WRITES | CMD_RECORDS | CMD_PREVIEW,
         .arg = "N", .min = 1, .max = 1 << 30,
         .help = "cut each record to at most N tokens; without it to what the context leaves"},
     [OPT_REF_TOKENS] = {.name = "ref-tokens", .group = GROUP_DATA, .type = OPT_INT,
@@ -164,43 +172,53 @@ const option_spec option_rows[N_OPTIONS] = {
         .commands = GENERATES, .arg = "N", .min = 1, .max = 64,
         .help = "plan: records of a usual unit, for the time; without it --max-per-unit"},
     [OPT_PRIVATE_PROMPT] = {.name = "private-prompt", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = WRITES,
+        .commands = PROMPTS,
         .arg = "TEXT", .help = "prompt of a record, {reference} stands for its text"},
     [OPT_PRIVATE_PROMPT_FILE] = {.name = "private-prompt-file", .group = GROUP_PROMPT,
         .type = OPT_STRING,
-        .commands = WRITES, .arg = "FILE", .help = "the same from a file"},
+        .commands = PROMPTS, .arg = "FILE", .help = "the same from a file"},
     [OPT_PUBLIC_PROMPT] = {.name = "public-prompt", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = WRITES,
+        .commands = PROMPTS,
         .arg = "TEXT", .help = "the same task without any record"},
     [OPT_PUBLIC_PROMPT_FILE] = {.name = "public-prompt-file", .group = GROUP_PROMPT,
         .type = OPT_STRING,
-        .commands = WRITES, .arg = "FILE", .help = "the same from a file"},
+        .commands = PROMPTS, .arg = "FILE", .help = "the same from a file"},
     [OPT_DESCRIBE] = {.name = "describe", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = WRITES, .arg = "TEXT",
+        .commands = PROMPTS, .arg = "TEXT",
         .help = "what kind of documents these are, such as 'hospital discharge letters': makes "
                 "both prompts; it is public"},
     [OPT_QUERY] = {.name = "query", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = GENERATES, .arg = "TEXT",
+        .commands = GENERATES | CMD_PREVIEW, .arg = "TEXT",
         .help = "answer this question about the records, instead of "
                 "writing more of their kind; it is public"},
     [OPT_QUERY_FILE] = {.name = "query-file", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = GENERATES,
+        .commands = GENERATES | CMD_PREVIEW,
         .arg = "FILE", .help = "the same from a file"},
     [OPT_SYSTEM] = {.name = "system", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = WRITES, .arg = "TEXT",
+        .commands = PROMPTS, .arg = "TEXT",
         .help = "system message of every prompt"},
     [OPT_SYSTEM_FILE] = {.name = "system-file", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = WRITES,
+        .commands = PROMPTS,
         .arg = "FILE", .help = "the same from a file"},
+    [OPT_EXAMPLE] = {.name = "example", .group = GROUP_PROMPT, .type = OPT_STRING,
+        .commands = GENERATES | CMD_PREVIEW, .arg = "FILE", .is_list = true,
+        .help = "PUBLIC example of the wished form: a .txt is one, a .jsonl or .csv has one in "
+                "each record; may be given several times (docs/prompts.md)"},
+    [OPT_EXAMPLE_IN] = {.name = "example-in", .group = GROUP_PROMPT, .type = OPT_ENUM,
+        .commands = GENERATES | CMD_PREVIEW, .arg = "WHAT", .choices = "public|both",
+        .def = "public",
+        .help = "prompts that examples stand in; in the private one a record stands in their "
+                "place, both: behind them"},
     [OPT_TEMPLATE] = {.name = "template", .group = GROUP_PROMPT, .type = OPT_ENUM,
-        .commands = WRITES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE,
+        .commands = WRITES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE | CMD_PREVIEW,
         .arg = "NAME", .choices = DPI_CHAT_NAMES, .def = "auto",
         .help = "chat format"},
+#include "tools/options/option_rows_wording.def"
     [OPT_GRAMMAR] = {.name = "grammar", .group = GROUP_OUTPUT, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | CMD_GENERATE, .arg = "FILE",
+        .commands = CMD_EVAL | WRITES | CMD_GENERATE | CMD_PREVIEW, .arg = "FILE",
         .help = "GBNF: which texts there are (docs/grammar.md). Public; costs nothing"},
     [OPT_JSON_SCHEMA] = {.name = "json-schema", .group = GROUP_OUTPUT, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | CMD_GENERATE, .arg = "FILE",
+        .commands = CMD_EVAL | WRITES | CMD_GENERATE | CMD_PREVIEW, .arg = "FILE",
         .help = "texts are JSON of this schema; instead of --grammar"},
     [OPT_CTX_SIZE] = {.name = "ctx-size", .own_before = true, .group = GROUP_EXPERT,
         .short_name = 'c', .type = OPT_INT,
@@ -283,7 +301,7 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_OUTPUT] = {.name = "output", .own_before = true, .group = GROUP_OUTPUT,
         .short_name = 'o', .type = OPT_STRING,
         .commands = CMD_EVAL | WRITES | CMD_RESUME | CMD_LOGITS | CMD_MAKE_MODEL | PERTURBS |
-            CMD_GENERATE,
+            CMD_GENERATE | CMD_STATISTIC | CMD_PREVIEW,
         .arg = "FILE", .def = "-",
         .help = "output file; - is stdout"},
     [OPT_JSONL] = {.name = "jsonl", .group = GROUP_OUTPUT, .type = OPT_FLAG,
@@ -291,10 +309,14 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "one JSON object per text instead of the bare text; so does -o x.jsonl, and "
                 "-o x.csv a row"},
     [OPT_REPORT] = {.name = "report", .group = GROUP_OUTPUT, .type = OPT_STRING, .is_list = true,
-        .commands = WRITES | CMD_MERGE | CMD_RESUME | PERTURBS | CMD_GENERATE, .arg = "FILE",
+        .commands = WRITES | CMD_MERGE | CMD_RESUME | PERTURBS | CMD_GENERATE | CMD_STATISTIC,
+        .arg = "FILE",
         .help = "also write a report of the privacy statement: as Markdown if the name ends in "
                 ".md, as a page of HTML in .html or .htm, else as JSON. May be given more than "
                 "once"},
+    [OPT_REPORT_PROMPTS] = {.name = "report-prompts", .group = GROUP_OUTPUT, .type = OPT_FLAG,
+        .commands = GENERATES,
+        .help = "the report has the prompts in full, and not their hash alone"},
     [OPT_META] = {.name = "meta", .group = GROUP_OUTPUT, .type = OPT_STRING,
         .commands = GENERATES, .arg = "FILE",
         .help = "fields for the report, such as organisation and purpose: a JSON object of texts"},
@@ -311,7 +333,8 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "each field after the verdict, and not only those that do not hold"},
     [OPT_OVERWRITE] = {.name = "overwrite", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = CMD_EVAL | WRITES | CMD_MERGE | CMD_RESUME | CMD_LOGITS | CMD_AUDIT |
-            WRITES_MODEL | CMD_PRETRAIN | PERTURBS | CMD_FINETUNE | CMD_GENERATE,
+            WRITES_MODEL | CMD_PRETRAIN | PERTURBS | CMD_FINETUNE | CMD_GENERATE |
+            CMD_STATISTIC | CMD_PREVIEW,
         .help = "replace files that are written and are there already"},
     [OPT_QUIET] = {.name = "quiet", .group = GROUP_OUTPUT, .short_name = 'q', .type = OPT_FLAG,
         .commands = WRITES | CMD_RESUME | WRITES_MODEL | CMD_PRETRAIN | CMD_FINETUNE,
@@ -321,15 +344,15 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "on stderr: auto is a line where that is a terminal; plain is lines for a log"},
     [OPT_JSON] = {.name = "json", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = CMD_EVAL | CMD_PLAN | CMD_ACCOUNT | CMD_INSPECT | CMD_AUDIT | CMD_LEDGER |
-            PERTURBS | CMD_FINETUNE | CMD_RECORDS,
+            PERTURBS | CMD_FINETUNE | CMD_RECORDS | CMD_STATISTIC | CMD_PREVIEW,
         .help = "JSON with full precision"},
     [OPT_LEDGER] = {.name = "ledger", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | CMD_FINETUNE | CMD_VERIFY, .arg = "FILE",
+        .commands = CMD_EVAL | WRITES | CMD_FINETUNE | CMD_VERIFY | CMD_STATISTIC, .arg = "FILE",
         .help = "charge the run to this ledger ('dpinfer help ledger') before a record is read; "
                 "plan charges it with --job alone, and verify looks for the charge in it. "
                 "Without it a run with --job has a ledger of its own in DIR"},
     [OPT_DATASET] = {.name = "dataset", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | CMD_LEDGER | CMD_FINETUNE, .arg = "NAME",
+        .commands = CMD_EVAL | WRITES | CMD_LEDGER | CMD_FINETUNE | CMD_STATISTIC, .arg = "NAME",
         .help = "of the ledger; without it the only one"},
     [OPT_VECTORS] = {.name = "vectors", .type = OPT_STRING,
         .commands = READS_WORDS | CMD_VERIFY, .arg = "FILE", .group = GROUP_DATA,

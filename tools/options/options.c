@@ -253,6 +253,10 @@ static int accept(parser *p, int id, const char *text) {
         return cli_fail(CLI_USAGE, "--dataset: given more than %d times", MAX_SERVED);
     if (id == OPT_SERVED)
         a->served[a->n_served++] = text;
+    if (o->is_list && a->n_listed == MAX_LISTED)
+        return cli_fail(CLI_USAGE, "more than %d options that are lists", MAX_LISTED);
+    if (o->is_list)
+        a->listed[a->n_listed++] = (listed_option){(option_id)id, text};
     return CLI_OK;
 }
 

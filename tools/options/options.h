@@ -15,13 +15,17 @@ typedef enum option_id {
     OPT_UNIT_RECORDS,
     OPT_PRIVATE_PROMPT, OPT_PRIVATE_PROMPT_FILE, OPT_PUBLIC_PROMPT, OPT_PUBLIC_PROMPT_FILE,
     OPT_DESCRIBE, OPT_QUERY, OPT_QUERY_FILE, OPT_SYSTEM, OPT_SYSTEM_FILE, OPT_TEMPLATE,
+    OPT_EXAMPLE, OPT_EXAMPLE_IN,
+    OPT_ANSWER, OPT_ANSWER_FILE, OPT_KEEP_ANSWER, OPT_STOP, OPT_MIN_WORDS, OPT_MAX_WORDS,
+    OPT_KEEP_SPACE, OPT_BAN, OPT_NO_REPEAT, OPT_REPEAT_PENALTY, OPT_LOGIT_BIAS,
     OPT_GRAMMAR, OPT_JSON_SCHEMA,
     OPT_CTX_SIZE, OPT_PARALLEL, OPT_THREADS, OPT_ISA, OPT_EXACT, OPT_KV, OPT_NO_MMAP, OPT_LORA,
     OPT_LORA_SCALE, OPT_SHAPE, OPT_TYPE, OPT_VOCAB, OPT_LAYERS, OPT_EMBD, OPT_FF, OPT_HEADS,
     OPT_KV_HEADS, OPT_VOCAB_SIZE, OPT_TIED,
     OPT_LIST_METHOD, OPT_LIST_B, OPT_LIST_TEXTS, OPT_LIST_P, OPT_PREFIX, OPT_LIST_N, OPT_LIST_T,
     OPT_REPEATS, OPT_FORMAT,
-    OPT_TOKENS, OPT_OUTPUT, OPT_JSONL, OPT_REPORT, OPT_META, OPT_SIGN, OPT_KEY, OPT_SIGNATURE,
+    OPT_TOKENS, OPT_OUTPUT, OPT_JSONL, OPT_REPORT, OPT_REPORT_PROMPTS, OPT_META,
+    OPT_SIGN, OPT_KEY, OPT_SIGNATURE,
     OPT_VERIFIED, OPT_VERBOSE, OPT_OVERWRITE, OPT_QUIET, OPT_PROGRESS, OPT_JSON,
     OPT_LEDGER, OPT_DATASET, OPT_SCOPE, OPT_PURE, OPT_SIGMA, OPT_SAMPLING, OPT_STEPS, OPT_NOTE,
     OPT_UNIT_IDS, OPT_PAYERS,
@@ -48,6 +52,7 @@ typedef enum option_id {
     OPT_AUGPE_ADJACENCY, OPT_AUGPE_NUM, OPT_AUGPE_TOKENS, OPT_AUGPE_TEMP, OPT_AUGPE_TOP_K,
     OPT_ROUNDS, OPT_CANDIDATES, OPT_LOOKAHEAD, OPT_SELECT, OPT_THRESHOLD, OPT_VARIATION,
     OPT_CHANGE, OPT_VARIATION_PROMPT,
+    OPT_EXAMPLE_RECORDS, OPT_TRIED_NUM, OPT_TRIED_TOP_K,
     OPT_CHECK, OPT_NUL, OPT_BOS, OPT_AUDIT_SEED, OPT_AUDIT_REPORT, OPT_HELP,
     N_OPTIONS
 } option_id;
@@ -80,14 +85,16 @@ enum {
     CMD_AUGPE = 1 << 23,
     CMD_EVAL = 1 << 24,
     CMD_RECORDS = 1 << 25,
+    CMD_STATISTIC = 1 << 26,
+    CMD_PREVIEW = 1 << 27,
     CMD_HOLDS_TEXTS = CMD_RUN | CMD_RESUME | CMD_PLAN | CMD_TOKENIZE | CMD_LOGITS | CMD_PERTURB |
                       CMD_ATTACK | CMD_SERVE | CMD_INFER | CMD_FINETUNE | CMD_EVAL |
                       CMD_AUGPE | CMD_LEDGER | CMD_MERGE |
-                      CMD_RECORDS, /* of others, or their IDs */
-    CMD_GROUPED = CMD_RUN | CMD_PLAN | CMD_AUGPE,                     /* whose help has headings */
+                      CMD_RECORDS | CMD_STATISTIC | CMD_PREVIEW, /* of others, or their IDs */
+    CMD_GROUPED = CMD_RUN | CMD_PLAN | CMD_AUGPE | CMD_PREVIEW, /* whose help has headings */
 };
 
-enum { MAX_REPORTS = 8, MAX_SERVED = 32, MAX_OWN = 32, MAX_WORDS = 1024 };
+enum { MAX_REPORTS = 8, MAX_SERVED = 32, MAX_LISTED = 512, MAX_OWN = 32, MAX_WORDS = 1024 };
 
 /* The value of one option: `given` on the command line, else the default of the table, if any. */
 typedef struct option_value {
@@ -101,6 +108,12 @@ typedef struct option_value {
 typedef struct own_option {
     const char *option, *text;
 } own_option;
+
+/* A value of an option that may be given several times. */
+typedef struct listed_option {
+    option_id id;
+    const char *text;
+} listed_option;
 
 struct command;
 
@@ -121,6 +134,8 @@ typedef struct args {
     int n_reports;
     const char *served[MAX_SERVED]; /* serve: --dataset, the same */
     int n_served;
+    listed_option listed[MAX_LISTED]; /* all that may, in the order of the command line */
+    int n_listed;
 } args;
 
 typedef struct command {
@@ -132,6 +147,9 @@ typedef struct command {
     int takes_model;       /* 1: MODEL is needed */
     int max_positional;    /* positional arguments after MODEL */
     int (*run)(const args *a);
+    /* What the first positional argument may be: *name and what it is, for i from 0; false: no
+     * more. NULL: it is no name of a list. */
+    bool (*names)(int i, const char **name, const char **help);
 } command;
 
 /* What the value of an option is the path of. FILE, KEY and DIR in its help say that it is one: a

@@ -175,6 +175,9 @@ void paths_options(paths *p, const args *a) {
     for (option_id id = 0; id < N_OPTIONS; id++)
         if (id != OPT_REPORT) /* there may be more than one */
             add_option(p, a, id);
+    for (int i = 0; i < a->n_listed; i++)
+        if (a->listed[i].id == OPT_EXAMPLE)
+            paths_read(p, a->listed[i].text);
     for (int i = 0; i < a->n_reports; i++) {
         paths_write(p, "--report", a->reports[i]);
         if (a->v[OPT_SIGN].given)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/options/grammar_options.h"
+#include "tools/options/text_option.h"
 
 /* ---- Before anything is opened -------------------------------------------------------------- */
 
@@ -102,28 +103,6 @@ int read_session_options(const args *a, dpi_session_options *options) {
 
 /* ---- Prompts --------------------------------------------------------------------------------- */
 
-enum { PROMPT_BYTES_MAX = 1 << 28 }; /* no context holds more */
-
-/* A text from its option or its file, into texts->file[slot]. */
-static int load_text(const args *a, option_id inline_id, option_id file_id, prompt_texts *texts,
-                     int slot, dpi_bytes *text) {
-    const option_value *direct = &a->v[inline_id], *file = &a->v[file_id];
-    const char *name = option_name(inline_id);
-    int code = CLI_OK;
-    char **loaded = &texts->file[slot].text;
-    size_t *n_bytes = &texts->file[slot].n_bytes;
-    if (direct->given && file->given)
-        return cli_fail(CLI_USAGE, "--%s and --%s-file: allowed is one of them", name, name);
-    if (direct->given)
-        *text = (dpi_bytes){direct->s, strlen(direct->s)};
-    if (file->given) {
-        code = cli_read_text(option_name(file_id), file->s, PROMPT_BYTES_MAX, loaded, n_bytes);
-        if (code == CLI_OK)
-            *text = (dpi_bytes){*loaded, cli_trim_line_end(*loaded, *n_bytes)};
-    }
-    return code;
-}
-
 int prompt_texts_read(const args *a, prompt_texts *loaded, dpi_prompt_options *p) {
     const struct {
         option_id direct, file;
@@ -136,12 +115,16 @@ int prompt_texts_read(const args *a, prompt_texts *loaded, dpi_prompt_options *p
     };
     dpi_error err;
     for (int i = 0; i < 4; i++) {
-        int code = load_text(a, texts[i].direct, texts[i].file, loaded, i, texts[i].text);
+        const int code = text_option_read(a, texts[i].direct, texts[i].file, &loaded->file[i],
+                                          texts[i].text);
         if (code != CLI_OK)
             return code;
     }
     if (a->v[OPT_DESCRIBE].given)
         p->description = (dpi_bytes){a->v[OPT_DESCRIBE].s, strlen(a->v[OPT_DESCRIBE].s)};
+    const int code = example_options_read(a, &loaded->examples, p);
+    if (code != CLI_OK)
+        return code;
     p->max_reference_tokens = (int32_t)a->v[OPT_MAX_REF_TOKENS].i;
     if (dpi_chat_parse(a->v[OPT_TEMPLATE].s, &p->chat, &err) != DPI_STATUS_OK ||
         dpi_prompt_options_check(p, &err) != DPI_STATUS_OK)
@@ -151,6 +134,7 @@ int prompt_texts_read(const args *a, prompt_texts *loaded, dpi_prompt_options *p
 
 void release_texts_free(release_texts *texts) {
     dpi_grammar_free(texts->grammar);
+    wording_options_free(&texts->wording);
     label_options_free(&texts->labels);
     prompt_texts_free(&texts->prompts);
     *texts = (release_texts){0};
@@ -158,7 +142,8 @@ void release_texts_free(release_texts *texts) {
 
 void prompt_texts_free(prompt_texts *texts) {
     for (int i = 0; i < 4; i++)
-        dpi_private_free(texts->file[i].text);
+        dpi_private_free(texts->file[i]);
+    example_options_free(&texts->examples);
     *texts = (prompt_texts){0};
 }
 
@@ -198,6 +183,9 @@ int release_options_read(const args *a, release_texts *in, dpi_release_options *
     if (code == CLI_OK)
         code = grammar_options_read(a, &in->grammar);
     o->grammar = in->grammar;
+    if (code == CLI_OK)
+        code = wording_options_read(a, &in->wording);
+    o->wording = &in->wording.wording;
     return code == CLI_OK ? prompt_texts_read(a, &in->prompts, &o->prompts) : code;
 }
 

@@ -4,15 +4,15 @@
 #define DPI_RELEASE_OPTIONS_H
 
 #include "dpinfer/release.h"
+#include "tools/options/example_options.h"
 #include "tools/options/label_options.h"
 #include "tools/options/options.h"
+#include "tools/options/wording_options.h"
 
 /* Texts of the prompt options that come from files; private memory. */
 typedef struct prompt_texts {
-    struct {
-        char *text;
-        size_t n_bytes;
-    } file[4];
+    char *file[4];
+    example_input examples;
 } prompt_texts;
 
 /* The prompts of a command line, whose texts live as long as `texts`. CLI_OK or a code with a
@@ -32,6 +32,7 @@ typedef struct release_texts {
     label_input labels;
     prompt_texts prompts;
     dpi_grammar *grammar; /* of --grammar or --json-schema; NULL: none */
+    wording_input wording;
 } release_texts;
 
 /* Checks all options, and reads them but for what has to be opened: records, ledger, model, job.

@@ -74,8 +74,8 @@ static json_t *describe_command(const args *a) {
 /* What comes from standard input is gone when the job goes on. */
 static int check_job(const args *a) {
     static const option_id files[] = {OPT_PRIVATE_PROMPT_FILE, OPT_PUBLIC_PROMPT_FILE,
-                                      OPT_QUERY_FILE, OPT_SYSTEM_FILE, OPT_GRAMMAR,
-                                      OPT_JSON_SCHEMA};
+                                      OPT_QUERY_FILE, OPT_SYSTEM_FILE, OPT_ANSWER_FILE,
+                                      OPT_GRAMMAR, OPT_JSON_SCHEMA};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (a->v[files[i]].given && strcmp(a->v[files[i]].s, "-") == 0)
             return cli_fail(CLI_USAGE, "--job and --%s -: standard input cannot be read again when "
@@ -149,7 +149,26 @@ static int open_job(const args *a, release_input *in, dpi_release_options *o) {
     return code;
 }
 
-/* A chat model without a record has to guess what is wanted, and C is for what it guesses wrong. */
+/* By its first word, an order to somebody. */
+static bool is_instruction(dpi_bytes prompt) {
+    static const char *const orders[] = {"please", "write", "generate", "create", "give", "compose",
+                                         "produce", "answer", "summarize", "summarise", "imagine"};
+    size_t n = 0;
+    char first[16] = "";
+    for (; n < prompt.n_bytes && n < sizeof first - 1; n++) {
+        const char small = (char)(prompt.data[n] | 0x20);
+        if (small < 'a' || small > 'z')
+            break;
+        first[n] = small;
+    }
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        if (strcmp(first, orders[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A chat model without a record has to guess what is wanted, and C is for what it guesses wrong. A
+ * base model goes on with a text, and so with an order. */
 static void note_kind(const dpi_release_options *o, const dpi_model_info *info) {
     const dpi_prompt_options *p = &o->prompts;
     const bool chats = p->chat == DPI_CHAT_AUTO ? info->chat_template > DPI_CHAT_NONE
@@ -158,6 +177,10 @@ static void note_kind(const dpi_release_options *o, const dpi_model_info *info) 
     if (chats && !said && o->method.method != DPI_METHOD_PLAIN)
         cli_note("warning: the public prompt does not say what kind of documents these are; say it "
                  "with --describe, in words such as 'hospital discharge letters'");
+    if (!chats && is_instruction(p->public_prompt))
+        cli_note("warning: the public prompt is an instruction, and the model has no chat format: "
+                 "it goes on with the text and follows no order; use --describe or --example, or "
+                 "begin the document, as 'Ticket:' does");
 }
 
 static int open_release(const dpi_release_options *o, bool quiet, release_input *in) {
@@ -195,6 +218,8 @@ int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input 
         code = cli_open_model(a->model, &model, &in->model, &in->info);
     if (code == CLI_OK)
         code = release_options_draw(a, &in->info, &o);
+    if (code == CLI_OK)
+        code = wording_options_bind(a, in->model, &in->texts.wording);
     if (code == CLI_OK)
         code = open_job(a, in, &o);
     if (code == CLI_OK && (a->command->bit & CMD_RUN))

@@ -6,6 +6,28 @@
 #include "tools/shared/signature.h"
 #include "tools/terminal/output.h"
 
+static dpi_status tell_prompts(const dpi_release *release, dpi_report *report, dpi_error *err) {
+    char *json;
+    dpi_status status = dpi_release_prompts(release, &json, err);
+    if (status != DPI_STATUS_OK)
+        return status;
+    status = dpi_report_prompts(report, json, err);
+    free(json);
+    return status;
+}
+
+int report_of_release(const args *a, const dpi_release *release, const dpi_run *claim,
+                      const dpi_model *model, dpi_report **report) {
+    dpi_error err;
+    *report = NULL;
+    dpi_status status = dpi_report_create(claim, model, a->model, report, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_report_wording(*report, dpi_release_wording(release), &err);
+    if (status == DPI_STATUS_OK && a->v[OPT_REPORT_PROMPTS].i)
+        status = tell_prompts(release, *report, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_MODEL, &err);
+}
+
 struct report_files {
     int n;
     output file[MAX_REPORTS];

@@ -2,6 +2,7 @@
 #ifndef DPI_REPORT_FILES_H
 #define DPI_REPORT_FILES_H
 
+#include "dpinfer/release.h"
 #include "dpinfer/report.h"
 #include "tools/options/options.h"
 #include "tools/terminal/output.h"
@@ -9,6 +10,11 @@
 /* CLI_OK if every report could be written, and signed, now, without leaving anything behind; else
  * CLI_FAILED or CLI_USAGE, with a message. */
 int report_files_probe(const args *a);
+
+/* A report of a claim of the release, with what the release says of its texts: wording, and with
+ * --report-prompts prompts. *report is the caller's, also after a failure. CLI_OK or CLI_MODEL. */
+int report_of_release(const args *a, const dpi_release *release, const dpi_run *claim,
+                      const dpi_model *model, dpi_report **report);
 
 typedef struct report_files report_files;
 /* Opens the files of --report; they appear with report_files_close. *files is NULL if

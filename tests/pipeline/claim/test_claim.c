@@ -34,6 +34,19 @@ typedef struct kind {
     } parts[3];
 } kind;
 
+static const dpi_bytes texts[] = {{"\n\n", 2}, {"\xc3\xa9", 2}};
+static const dpi_token_bias biases[] = {{.token = 7, .bias = -1.5}, {.token = 0, .bias = 100}};
+static const dpi_wording wording = {
+    .struct_size = sizeof wording, .answer = {"Message: \"", 10}, .keep_answer = 1,
+    .stops = texts, .n_stops = 2, .min_words = 3, .max_words = 40, .bans = texts, .n_bans = 1,
+    .no_repeat = 4, .repeat_penalty = 1.1, .biases = biases, .n_biases = 2};
+static const char prompts[] =
+    "{\"chat\":\"none\",\"public_prompt\":\"Write.\""
+    ",\"examples\":[\"a \\\"\",\"b\"]}"; /* and its SHA-256, by coreutils */
+static const char prompts_sha256[] =
+    "1b4d82aecca825a4178b777cc9d782ef4cfd26b957e0e06c08724340ada338c9";
+static const dpi_wording unworded = {.struct_size = sizeof unworded, .repeat_penalty = 1};
+
 #define SAMPLER {"T", 20}, {"B", 3}, {"n_vocab", 100}
 static const kind kinds[] = {
     {"by position", {.n_units = 6, .delta = 1e-6, .record_kind = DPI_RECORD_FILE},
@@ -51,6 +64,9 @@ static const kind kinds[] = {
                         .labels = DPI_LABELS_PRIVATE, .n_labels = 2},
      {{"invisibleink", NULL, 4, {SAMPLER, {"budget_rho", .5}}},
       {"histogram", NULL, 1, {{"variance", 25600}}}}},
+    {"worded", {.n_units = 6, .delta = 1e-6, .wording = "that of `wording`",
+                .prompts = "that of `prompts`"},
+     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
     {"groups", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6, .cluster_texts = 50,
                 .labels = DPI_LABELS_PRIVATE, .n_labels = 3},
      {{"invisibleink", NULL, 4, {SAMPLER, {"budget_rho", .5}}}}},
@@ -83,6 +99,8 @@ static const kind kinds[] = {
         {"certificate_epsilon_finite", 5}, {"certificate_best_guess", .5}, {"n_documents", 2},
         {"n_words", 20}}}}},
     {"counts", {.n_units = 50, .delta = 1e-6}, {{"counts", NULL, 3, {{"budget_epsilon", 1}}}}},
+    {"word count", {.n_units = 50, .delta = 1e-6},
+     {{"word_count", "fever", 1, {{"budget_epsilon", 1}}}}},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
@@ -99,6 +117,10 @@ static dpi_claim unsettled(const kind *k) {
             assert_ok(dpi_claim_set(p, k->parts[i].values[j].key, k->parts[i].values[j].value,
                                       ERR));
     }
+    if (c.wording[0])
+        assert_ok(dpi_claim_bind_wording(&c, &wording, ERR));
+    if (c.prompts[0])
+        strcpy(c.prompts, prompts_sha256);
     return c;
 }
 
@@ -143,6 +165,16 @@ static char *report_of(const dpi_claim *c) {
     char *text;
     size_t n_bytes;
     assert_ok(dpi_report_of(c, NULL, NULL, &report, ERR));
+    if (c->wording[0]) { /* which it must be told */
+        assert_error(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n_bytes, ERR), STATE,
+                     "wording");
+        assert_ok(dpi_report_wording(report, &wording, ERR));
+    }
+    if (c->prompts[0]) { /* which it may be told */
+        assert_error(dpi_report_prompts(report, "{\"system\":null}", ERR), ARG, "prompts: found");
+        assert_error(dpi_report_prompts(report, "null", ERR), FORMAT, "no JSON object");
+        assert_ok(dpi_report_prompts(report, prompts, ERR));
+    }
     assert_ok(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n_bytes, ERR));
     return text;
 }
@@ -171,7 +203,10 @@ TEST(test_reports_verify) {
             OWN_ARRAY(char) shown = NULL;
             size_t n_bytes;
             assert_ok(dpi_report_of(&c, NULL, NULL, &report, ERR));
+            assert_ok(dpi_report_wording(report, c.wording[0] ? &wording : &unworded, ERR));
             assert_ok(dpi_report_text(report, 1, format, &shown, &n_bytes, ERR));
+            const char *stop = format == DPI_REPORT_HTML ? "\\n\\n" : "\\\\n\\\\n";
+            assert_true((strstr(shown, stop) != NULL) == (c.wording[0] != 0));
             assert_true((strstr(shown, "NOT PRIVATE") != NULL) == !dpi_claim_is_private(&c));
         }
     }
@@ -287,6 +322,33 @@ TEST(test_any_change_shows) {
     }
 }
 
+/* Each setting of a wording changes its digest, and so what job, shard and ledger are held to. */
+TEST(test_every_setting) {
+    enum { N = 16 };
+    static const dpi_token_bias other[] = {{.token = 7, .bias = -1}, {.token = 0, .bias = 100}};
+    dpi_wording all[N];
+    char hex[N][sizeof((dpi_claim *)0)->wording];
+    int n = 0;
+#define WITH(change) all[n] = wording, all[n].change, n++
+    WITH(answer.n_bytes = 9), WITH(keep_answer = 0), WITH(keep_space = 1), WITH(n_stops = 1);
+    WITH(stops = texts + 1), all[n - 1].n_stops = 1;
+    WITH(min_words = 4), WITH(max_words = 41), WITH(n_bans = 0), WITH(bans = texts + 1);
+    WITH(ban_refusals = 1), WITH(no_repeat = 5), WITH(repeat_penalty = 1.2);
+    WITH(biases = other), WITH(n_biases = 1);
+#undef WITH
+    all[n++] = wording, all[n++] = unworded;
+    assert_int_equal(n, N);
+    for (int i = 0; i < N; i++) {
+        dpi_claim c;
+        dpi_claim_init(&c);
+        assert_ok(dpi_claim_bind_wording(&c, &all[i], ERR));
+        strcpy(hex[i], c.wording);
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(hex[i], hex[k]);
+    }
+    assert_string_equal(hex[N - 1], "");
+}
+
 /* ---- What no work can have done -------------------------------------------------------------- */
 
 static const kind *kind_of(const char *name) {
@@ -314,6 +376,8 @@ TEST(test_impossible) {
     REFUSES("by position", (void)dpi_claim_add(&c, "histogram"), ARG, "histogram_rho");
     REFUSES("by position", strcpy(c.model_name, "a\x1b[2J"), ARG, "model");
     REFUSES("by position", strcpy(c.grammar, "12"), ARG, "grammar");
+    REFUSES("by position", strcpy(c.wording, "12"), ARG, "wording");
+    REFUSES("by position", strcpy(c.prompts, "12"), ARG, "prompts");
     REFUSES("drawn", c.delta = .1, ARG, "delta: found 0.1 with 2 texts of 3 records");
     REFUSES("drawn", c.n_units = 7, ARG, "n_units");
     REFUSES("private labels", c.parts[1].values[0] = DPI_NOISE_VARIANCE_FINE + 1, ARG, "histogram");
@@ -353,7 +417,7 @@ TEST(test_refused_texts) {
     static const struct {
         const char *from, *to, *part;
     } changes[] = {
-        {"\"version\":2", "\"version\":1", "claim.version is 1, must be an integer 2..2"},
+        {"\"version\":3", "\"version\":1", "claim.version is 1, must be an integer 3..3"},
         {"\"delta\":", "\"gamma\":", "claim.data has the unknown key 'gamma'"},
         {"\"M\":null,", "", "claim.data.M is missing, must be an integer 1..64"},
         {"\"M\":null", "\"M\":0", "claim.data.M is 0"},
@@ -366,7 +430,7 @@ TEST(test_refused_texts) {
         {"\"center\":false", "\"center\":0", "claim.mechanisms[0].center is 0"},
         {"\"getrandom\"", "\"dice\"", "claim.randomness is \"dice\""},
         {"\"ledger\":null", "\"ledger\":{}", "claim.ledger.dataset is missing"},
-        {"{\"version\"", "{\"version\":2,\"version\"", "a claim is no JSON"},
+        {"{\"version\"", "{\"version\":3,\"version\"", "a claim is no JSON"},
     };
     const dpi_claim c = claim_of(kind_of("by position"));
     OWN_ARRAY(char) whole = NULL;

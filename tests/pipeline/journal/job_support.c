@@ -117,6 +117,7 @@ static void note(told *t, const dpi_release_event *e) {
     memcpy(t->bytes[e->index] + *n_bytes, e->text, e->n_bytes);
     *n_bytes += e->n_bytes;
     if (e->type == DPI_EVENT_END) {
+        assert_int_equal(t->end[e->index], DPI_END_NONE); /* once */
         t->end[e->index] = e->end;
     } else {
         assert_in_range(t->n[e->index], 0, JOB_TOKENS - 1);
@@ -159,7 +160,7 @@ dpi_status job_run(int32_t n, told *t) {
 
 void assert_begins(const told *part, const told *all) {
     for (int i = 0; i < JOB_TEXTS; i++) {
-        const bool over = part->end[i] == DPI_END_EOG || part->end[i] == DPI_END_LENGTH;
+        const bool over = dpi_end_is_own(part->end[i]) || part->end[i] == DPI_END_LENGTH;
         assert_true(part->n[i] <= all->n[i]);
         assert_memory_equal(part->token[i], all->token[i], (size_t)part->n[i] * sizeof(int32_t));
         if (over)

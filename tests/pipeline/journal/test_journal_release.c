@@ -33,6 +33,17 @@ static void set_units(void) { job_records(NULL, "who"); }
 static void set_add_remove(void) { m->adjacency = DPI_ADJACENCY_ADD_REMOVE; }
 static void set_subsample(void) { m->subsample = .5, m->rho = 0, m->epsilon = 5; }
 static void set_plain(void) { m->method = DPI_METHOD_PLAIN, job.o.batch = 0; }
+/* One stop comes, in three tokens; one comes before the first word; one begins, and one begins with
+ * what a text ends with. */
+static dpi_wording *worded(void) {
+    static const dpi_bytes stops[] = {{"tt(", 3}, {"aC", 2}, {"a<!", 3}};
+    static dpi_wording w;
+    dpi_wording_init(&w);
+    w.stops = stops, w.n_stops = 3, w.min_words = 1;
+    w.answer = (dpi_bytes){"ab", 2}, w.keep_answer = 1;
+    return &w;
+}
+static void set_worded(void) { job.o.wording = worded(); }
 static void set_reference(void) { set_plain(), job.o.reference = 4; }
 
 static const struct {
@@ -53,6 +64,7 @@ static const struct {
     {"subsample", set_subsample},
     {"plain", set_plain},
     {"plain, a record", set_reference},
+    {"worded", set_worded},
 };
 
 /* Ends after n tokens, then after `more` that are new, and so on. */
@@ -79,6 +91,10 @@ TEST(test_same_texts) {
         kinds[k].set();
         job_unbroken(&all);
         assert_true(all.n_all > 8);
+        for (int i = 0, n_stopped = 0; job.o.wording && i <= job.o.n_texts; i++) {
+            assert_true(i < job.o.n_texts || n_stopped > 0);
+            n_stopped += all.end[i] == DPI_END_STOP;
+        }
         check_ends(&all, 0, 3, kinds[k].name);
         check_ends(&all, 5, 7, kinds[k].name);
         check_ends(&all, all.n_all, 1, kinds[k].name);
@@ -191,6 +207,7 @@ TEST(test_changed) {
     CHANGED(seeded, 1, "parameters.randomness was");
     CHANGED(prompts.public_prompt, ((dpi_bytes){"Write", 5}), "prompts was");
     CHANGED(prompts.max_reference_tokens, 2, "prompts was");
+    CHANGED(wording, worded(), "wording was \"\" when it began");
 #undef CHANGED
     job_flip_model();
     assert_refused_job("model[0].sha256 was");

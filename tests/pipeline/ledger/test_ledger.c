@@ -350,7 +350,7 @@ TEST(test_damaged) {
         dpi_status status;
         const char *part;
     } cases[] = {
-        {"PRAGMA user_version = 4", DPI_STATUS_UNSUPPORTED, "the form 4"},
+        {"PRAGMA user_version = 5", DPI_STATUS_UNSUPPORTED, "the form 5"},
         {"DROP TABLE charge", DPI_STATUS_FORMAT, "damaged"},
         {"UPDATE dataset SET budget = budget * 2", DPI_STATUS_FORMAT, "do not fit"},
         {"UPDATE dataset SET renyi_order = 1", DPI_STATUS_FORMAT, "do not fit"},
