@@ -11,6 +11,7 @@
 #include "dpinfer/memory.h"
 #include "dpinfer/prompt_texts.h"
 #include "pipeline/prompts.h"
+#include "tokenizer/tokenizer.h"
 
 void dpi_prompts_info_init(dpi_prompts_info *info) {
     *info = (dpi_prompts_info){.struct_size = sizeof *info};
@@ -280,9 +281,7 @@ static dpi_status choose_chat(dpi_prompts *p, int32_t chat, dpi_error *err) {
     dpi_model_info info;
     dpi_model_info_init(&info);
     DPI_TRY(dpi_model_info_get(p->model, &info, err));
-    p->info.chat = chat != DPI_CHAT_AUTO                    ? chat
-                   : info.chat_template == DPI_CHAT_UNKNOWN ? DPI_CHAT_NONE
-                                                            : info.chat_template;
+    p->info.chat = chat != DPI_CHAT_AUTO ? chat : dpi_chat_without_thought(info.chat_template);
     return DPI_STATUS_OK;
 }
 

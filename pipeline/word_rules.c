@@ -208,7 +208,7 @@ dpi_status dpi_worded_push(dpi_worded *t, int32_t token, dpi_error *err) {
 }
 
 void dpi_worded_shift(const dpi_worded *t, float *logits) {
-    if (t)
+    if (t && logits)
         dpi_shaped_shift(t->shaped, logits);
 }
 

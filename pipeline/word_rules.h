@@ -28,7 +28,7 @@ dpi_status dpi_worded_allow(dpi_mask_text *masked, dpi_worded *text, dpi_sampler
 /* The last dpi_worded_allow left no token but an end, which a grammar need not allow. NULL: not. */
 bool dpi_worded_is_cut(const dpi_worded *text);
 /* logits[n_vocab] += what the wording gives each token next: the same for all prompts of a text.
- * NULL: nothing. */
+ * Either may be NULL: nothing. */
 void dpi_worded_shift(const dpi_worded *text, float *logits);
 
 /* The token that came. Errors: ARG (no such token); MEMORY, but not after dpi_worded_allow. Nothing

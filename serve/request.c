@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dpinfer/memory.h"
@@ -167,10 +168,39 @@ static bool read_stops(const json_t *value, request *r, refusal *why) {
     return true;
 }
 
+/* {"50256": -100}: tokens by their numbers. Whether the model has them is not known here. */
+static bool read_biases(const json_t *value, request *r, refusal *why) {
+    const char *token;
+    json_t *bias;
+    bool ok = json_is_object(value) && json_object_size(value) <= REQUEST_BIASES_MAX;
+    json_object_foreach((json_t *)value, token, bias) {
+        const size_t n = strspn(token, "0123456789");
+        ok = ok && n > 0 && n < 10 && !token[n] && json_is_number(bias) &&
+             fabs(json_number_value(bias)) <= 100;
+        if (ok)
+            r->biases[r->n_biases++] = (dpi_token_bias){
+                .token = (int32_t)strtol(token, NULL, 10), .bias = json_number_value(bias)};
+    }
+    return ok || refuse_value(why, "logit_bias", value,
+                              "up to 300 numbers of tokens, each with -100..100");
+}
+
+/* A token that the answer has loses that much of its logit, once, as the wording's penalty has
+ * it. */
+static bool read_presence(const json_t *value, request *r, refusal *why) {
+    const double amount = json_number_value(value);
+    if (!json_is_number(value) || amount < 0 || amount > 2)
+        return refuse_value(why, "presence_penalty", value, "0..2");
+    r->repeat_penalty = exp(amount / DPI_REPEAT_SCALE);
+    return true;
+}
+
 dpi_wording request_wording(const request *r) {
     dpi_wording w;
     dpi_wording_init(&w);
     w.stops = r->stops, w.n_stops = r->n_stops;
+    w.biases = r->biases, w.n_biases = r->n_biases;
+    w.repeat_penalty = r->repeat_penalty;
     w.keep_space = !r->dataset[0];
     return w;
 }
@@ -291,14 +321,12 @@ static bool read_fixed(const char *key, const json_t *value, refusal *why) {
         {"top_p", "1", 1},
         {"min_p", "0", 0},
         {"frequency_penalty", "0", 0},
-        {"presence_penalty", "0", 0},
         {"repeat_penalty", "1", 1},
         {"top_logprobs", "0", 0},
         {"logprobs", "false", NAN},
         {"echo", "false", NAN},
         {"suffix", "null", NAN},
         {"tools", "null", NAN},
-        {"logit_bias", "{}", NAN},
         {"response_format", "{\"type\": \"text\"}", NAN},
     };
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
@@ -339,6 +367,10 @@ static bool read_field(const char *key, const json_t *value, request *r, refusal
         return read_stream_options(value, r, why);
     if (strcmp(key, "stop") == 0)
         return read_stops(value, r, why);
+    if (strcmp(key, "logit_bias") == 0)
+        return read_biases(value, r, why);
+    if (strcmp(key, "presence_penalty") == 0)
+        return read_presence(value, r, why);
     if (strcmp(key, "temperature") == 0) {
         r->has_tau = true;
         return read_tau(value, &r->tau, why);
@@ -391,7 +423,7 @@ static json_t *load(const char *body, size_t n_bytes, refusal *why) {
 
 bool request_parse(const char *body, size_t n_bytes, int form, const request_defaults *defaults,
                    request *r, refusal *why) {
-    *r = (request){.tau = defaults->tau, .top_k = defaults->top_k};
+    *r = (request){.tau = defaults->tau, .top_k = defaults->top_k, .repeat_penalty = 1};
     json_t *object = load(body, n_bytes, why);
     if (!object)
         return false;

@@ -10,6 +10,7 @@
 enum {
     REQUEST_BYTES_MAX = 1 << 20,  /* of a body */
     REQUEST_TOKENS_MAX = 1 << 20, /* T */
+    REQUEST_BIASES_MAX = 300,     /* as the API has it */
 };
 
 /* What a client may leave out. */
@@ -39,6 +40,9 @@ typedef struct request {
     size_t n_system, n_user;
     dpi_bytes stops[DPI_STOPS_MAX]; /* [n_stops] private memory */
     int32_t n_stops;
+    dpi_token_bias biases[REQUEST_BIASES_MAX]; /* [n_biases] */
+    int32_t n_biases;
+    double repeat_penalty; /* 1: none */
 
     /* An answer about records. */
     char dataset[DATASET_NAME_MAX + 1]; /* "": without any, and the rest is 0 */

@@ -30,6 +30,15 @@ const char *dpi_chat_name(int32_t chat) {
     return chat >= 0 && chat < N_NAMES ? names[chat] : NULL;
 }
 
+int32_t dpi_chat_without_thought(int32_t recognised) {
+    switch (recognised) {
+    case DPI_CHAT_UNKNOWN: return DPI_CHAT_NONE;
+    case DPI_CHAT_QWQ: return DPI_CHAT_QWQ_CLOSED;
+    case DPI_CHAT_DEEPSEEK_R1: return DPI_CHAT_DEEPSEEK_R1_CLOSED;
+    default: return recognised;
+    }
+}
+
 /* ---- Rendering ----------------------------------------------------------------------------- */
 
 /* A prompt is a list of parts: ids of special tokens, and plain texts. Texts that touch are
@@ -230,7 +239,7 @@ static dpi_status check_system(int32_t chat, const message *m, dpi_error *err) {
 
 static dpi_status render(prompt *p, int32_t chat, message m, dpi_error *err) {
     if (chat == DPI_CHAT_AUTO)
-        chat = p->vocab->chat == DPI_CHAT_UNKNOWN ? DPI_CHAT_NONE : p->vocab->chat;
+        chat = dpi_chat_without_thought(p->vocab->chat);
     p->format = dpi_chat_format_of(chat);
     if (!p->format)
         return dpi_fail(err, DPI_STATUS_ARG, "chat is %d, must be a dpi_chat, 0..%d", (int)chat,

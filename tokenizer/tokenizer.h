@@ -38,6 +38,10 @@ int32_t dpi_vocab_chat(const dpi_vocab *vocab);
 /* The same, or for UNKNOWN the one that the template looks most like. */
 int32_t dpi_vocab_chat_nearest(const dpi_vocab *vocab);
 
+/* What AUTO stands for with a recognised template: one that opens a thought has it closed, since a
+ * text is wanted and no thought about it. */
+int32_t dpi_chat_without_thought(int32_t recognised);
+
 /* Contracts as dpi_tokenize, dpi_prompt_encode and dpi_turns_encode; the count is at most 4 * bytes
  * + 5 for a text, and for a prompt what they say, whatever the vocabulary. After an error other
  * than LIMIT the content of `tokens` is unspecified. */

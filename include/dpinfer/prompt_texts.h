@@ -19,8 +19,8 @@
 #define DPI_LISTED_ANSWER " \""
 #define DPI_LISTED_STOP "\""
 
-/* With a description and no answer, which stands between the first and the second, the task is
- * this; base models continue after theirs. */
+/* With a description and no answer, the task is the first two with the description between them;
+ * base models continue after theirs. */
 #define DPI_DESCRIBED_BEFORE "Please write a fictional document of this kind: "
 #define DPI_DESCRIBED_AFTER                                                                     \
     ". Do not copy names, dates or other particulars. Output only the text of the new document."

@@ -79,7 +79,8 @@ DPI_API void dpi_decoder_free(dpi_decoder *decoder);
 #define DPI_CHAT_VALUE_(value, name) DPI_CHAT_##value,
 #define DPI_CHAT_NAME_(value, name) "|" name
 typedef enum dpi_chat {
-    DPI_CHAT_AUTO = 0, /* the one recognised in the model file, else NONE */
+    DPI_CHAT_AUTO = 0, /* the one recognised in the model file, else NONE; a thought that it opens
+                          is closed */
     DPI_CHAT_NONE = 1, /* BOS, then the text: base models */
     DPI_CHAT_LIST(DPI_CHAT_VALUE_)
     DPI_CHAT_UNKNOWN = -1 /* only in dpi_model_info: a template that is not recognised */

@@ -53,6 +53,38 @@ static void check_report(const dpi_release_options *o) {
     dpi_release_free(release);
 }
 
+/* Each part of the prompts is in the claim's hash of them, and a report takes them in full. */
+TEST(test_prompts) {
+    static const dpi_bytes text = {"Write.", 6}, with_record = {"As {reference}.", 15};
+    char digests[11][DPI_DIGEST_HEX + 8];
+    for (int i = 0; i < 11; i++) {
+        dpi_release_options o = options_of(NULL);
+        dpi_prompt_options *p = &o.prompts;
+        char *json;
+        dpi_report *report;
+        *(i == 1 ? &p->public_prompt : i == 2 ? &p->query : i == 3 ? &p->system
+          : i == 4 ? &p->description : &(dpi_bytes){0}) = text;
+        if (i == 5)
+            p->private_prompt = with_record;
+        if (i == 6 || i == 7 || i == 10)
+            p->examples = i == 10 ? &with_record : &text, p->n_examples = 1;
+        p->example_in = i == 7;
+        p->chat = i == 8 ? DPI_CHAT_NONE : DPI_CHAT_AUTO;
+        p->max_reference_tokens += i == 9;
+        dpi_release *release = open_release(&o);
+        const dpi_run *run = dpi_release_run(release);
+        assert_ok(dpi_release_prompts(release, &json, ERR));
+        assert_ok(dpi_report_create(run, model, DPI_BUILTIN_MODEL, &report, ERR));
+        assert_ok(dpi_report_prompts(report, json, ERR));
+        free(json);
+        dpi_report_free(report);
+        strcpy(digests[i], run->prompts);
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(digests[i], digests[k]);
+        dpi_release_free(release);
+    }
+}
+
 TEST(test_report) {
     const uint64_t seed = 1;
     dpi_release_options o = options_of(NULL);

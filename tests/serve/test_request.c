@@ -36,6 +36,14 @@ TEST(reads_a_prompt) {
     assert_true(r.n_stops == 2 && r.stops[0].n_bytes == 1 && r.stops[1].n_bytes == 3);
     assert_memory_equal(r.stops[1].data, "end", 3);
     request_free(&r);
+    assert_true(parse("{\"prompt\": \"x\", \"logit_bias\": {\"7\": -1.5, \"42\": 100}, "
+                      "\"presence_penalty\": 2}",
+                      false, &r, &why));
+    const dpi_wording w = request_wording(&r);
+    assert_true(w.n_biases == 2 && w.biases[0].token == 7 && w.biases[0].bias == -1.5);
+    assert_true(w.biases[1].token == 42 && w.biases[1].bias == 100);
+    assert_float_equal(w.repeat_penalty, 1.1331484530668263, 1e-12); /* e^(2 / 16) */
+    request_free(&r);
 }
 
 TEST(reads_messages) {
@@ -75,7 +83,11 @@ TEST(refuses_by_name) {
         {"{\"prompt\": \"x\", \"logprobs\": 5}", "logprobs: found 5, allowed false"},
         {"{\"prompt\": \"x\", \"stop\": [\"y\", 3]}", "stop: found [\"y\",3], allowed up to 16"},
         {"{\"prompt\": \"x\", \"stop\": \"\"}", "stop: found \"\", allowed up to 16 strings"},
-        {"{\"prompt\": \"x\", \"logit_bias\": {\"1\": 1}}", "logit_bias: found {\"1\":1}"},
+        {"{\"prompt\": \"x\", \"logit_bias\": {\"1\": 101}}", "logit_bias: found {\"1\":101}"},
+        {"{\"prompt\": \"x\", \"logit_bias\": {\"the\": 1}}", "logit_bias: found {\"the\":1}"},
+        {"{\"prompt\": \"x\", \"logit_bias\": 1}", "logit_bias: found 1, allowed up to 300"},
+        {"{\"prompt\": \"x\", \"presence_penalty\": -1}", "presence_penalty: found -1, allowed"},
+        {"{\"prompt\": \"x\", \"frequency_penalty\": 1}", "frequency_penalty: found 1, allowed 0"},
         {"{\"prompt\": \"x\", \"temperature\": 0.001}", "temperature: found 0.001"},
         {"{\"prompt\": \"x\", \"temperature\": 101}", "allowed 0, .01..100"},
         {"{\"prompt\": \"x\", \"max_tokens\": 0}", "max_tokens: found 0, allowed 1..1048576"},

@@ -341,6 +341,24 @@ TEST(renders_turns) {
     dpi_vocab_free(vocab);
 }
 
+/* A thought that a template opens is closed, unless the format is asked for by its name. */
+TEST(closes_thoughts) {
+    static const char *const specials[] = {"<|im_start|>", "<|im_end|>"};
+    enum { START = SPACE + 1, END };
+    dpi_vocab *vocab = load_bytes(specials, 2, "'<|im_start|>assistant\n<think>\n'");
+    assert_int_equal(dpi_vocab_chat(vocab), DPI_CHAT_QWQ);
+    assert_parts(vocab, DPI_CHAT_AUTO, NULL, "Hi", S(1), S(START), T("user\nHi"), S(END), T("\n"),
+                 S(START), T("assistant\n<think>\n</think>"));
+    assert_parts(vocab, DPI_CHAT_QWQ, NULL, "Hi", S(1), S(START), T("user\nHi"), S(END), T("\n"),
+                 S(START), T("assistant\n<think>\n"));
+    for (int32_t chat = DPI_CHAT_UNKNOWN; dpi_chat_name(chat) || chat < 0; chat++) {
+        const dpi_chat_format *f = dpi_chat_format_of(dpi_chat_without_thought(chat));
+        const char *opened = f ? strstr(f->answer, "<think>") : NULL;
+        assert_true(!opened || strstr(opened, "</think>"));
+    }
+    dpi_vocab_free(vocab);
+}
+
 /* As the model card of Gemma 4 has turns. Of whatever type the file has a marker, no document
  * writes it. */
 TEST(renders_gemma4) {

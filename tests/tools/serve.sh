@@ -142,6 +142,12 @@ sed -nE 's/^data: .*"content":"(([^"\\]|\\.)*)".*/\1/p' out | tr -d '\n' >stream
 sed 's/^"content":"//; s/"$//' wanted.text | tr -d '\n' >whole.text
 expect_same stream.text whole.text
 
+# ---- A token that gains so much is all that comes ----------------------------------------------
+post $chat "$seven, \"logit_bias\": {\"70\": 100}}"; expect 200
+text_of out | sed 's/^"content":"//; s/"$//' >biased.text
+check "a token with a bias does not come" grep -qE '^(.+)\1{9}' biased.text
+post $chat "$seven, \"logit_bias\": {\"9999999\": 1}}"; expect 400 "biases.token is 9999999"
+
 # ---- Several at once have the text that each has alone -----------------------------------------
 pids=()
 for i in 1 2 3 4 5 6 7 8 9 10; do
@@ -181,7 +187,7 @@ post $chat '{"messages": [{"role": "user", "content":
     [{"type": "text", "text": "x", "cache_control": {}}]}]}'
 expect 400 "'cache_control' is not a field of a part of the content"
 for field in '"temperature": -1' '"temperature": "hot"' '"top_p": 0.5' '"n": 2' '"logprobs": true' \
-    '"echo": true' '"logit_bias": {"5": 1}' '"stop": [""]' '"top_k": -1' '"seed": 1.5' \
+    '"echo": true' '"logit_bias": {"5": 1000}' '"stop": [""]' '"top_k": -1' '"seed": 1.5' \
     '"response_format": {"type": "json_object"}' '"stream": 1' '"tools": [1]'; do
     post $chat "{$x, $field}"; expect 400 ": found "
 done

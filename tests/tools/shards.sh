@@ -68,7 +68,7 @@ refuse 2 "run: -B: found 3, the job has 2" run "${base[@]}" --rho .5 -B 3 --job 
 refuse 2 "run: --rho: found 0.25, the job has 0.5" \
     run "${base[@]}" --rho .25 -B 2 --job job --shard 0/2
 refuse 2 "run: --num: found 5, the job has 6" run "${position[@]}" --num 5 --job job --shard 0/2
-refuse 2 "the prompts are not those of the job" \
+refuse 2 "prompts: found " \
     run "${position[@]}" --public-prompt "Something else" --job job --shard 0/2
 refusals 2 run "${position[@]}" --job job <<'END'
 is a job in shards, which needs --shard |

@@ -160,8 +160,8 @@ done
 expect_same windows.out ticket.out
 # Whatever text is read of a file beside the records.
 printf 'a\0b\n' >nul; printf 'caf\xe9\n' >byte; printf '{document}\n\xff' >odd
-for option in public-prompt-file private-prompt-file system-file query-file grammar json-schema \
-    "adjacency add-remove -B 2 --num 1 --label-field x --label-names" num-per-label; do
+for option in public-prompt-file private-prompt-file system-file query-file answer-file grammar \
+    json-schema "adjacency add-remove -B 2 --num 1 --label-field x --label-names" num-per-label; do
     # shellcheck disable=SC2086
     refuse 2 "${option##*--}: nul: found a NUL byte" run no.gguf plain --rho 1 --$option nul
     # shellcheck disable=SC2086

@@ -349,16 +349,7 @@ done
 for report in "$here"/../fuzz/corpus/report/*.json; do works verify "$report"; done
 
 # ---- Prompts: their hash, and in full where that is asked for -----------------------------------
-prompts_of() { works plan m.gguf refs.jsonl --rho 1 --json "$@"; field prompts; }
 echo "An example." >example.txt
-for given in "--public-prompt a" "--private-prompt a{reference}" "--query a" "--system a" \
-    "--describe a" "--example example.txt" "--example example.txt --example-in both" \
-    "--template zephyr" "--max-ref-tokens 3"; do
-    # shellcheck disable=SC2086
-    prompts_of $given >>hashes
-done
-prompts_of >>hashes
-check "each prompt has a hash of its own" test "$(sort -u hashes | wc -l)" -eq 10
 report hashed refs.jsonl --rho 1 --public-prompt 'Say "so":'
 works verify hashed.json
 expect_line hashed.json '"prompts": null'

@@ -186,7 +186,7 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_DESCRIBE] = {.name = "describe", .group = GROUP_PROMPT, .type = OPT_STRING,
         .commands = PROMPTS, .arg = "TEXT",
         .help = "what kind of documents these are, such as 'hospital discharge letters': makes "
-                "both prompts; it is public"},
+                "both prompts, and where answers begin and end; it is public (docs/prompts.md)"},
     [OPT_QUERY] = {.name = "query", .group = GROUP_PROMPT, .type = OPT_STRING,
         .commands = GENERATES | CMD_PREVIEW, .arg = "TEXT",
         .help = "answer this question about the records, instead of "

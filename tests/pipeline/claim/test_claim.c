@@ -225,9 +225,34 @@ typedef struct forgery {
     int n; /* changes that were tried */
 } forgery;
 
-static void must_show(forgery *f, const char *path, const char *how) {
-    /* The loss of a training is computed for each: only where it, or what follows, is changed. */
-    if (f->is_slow && strncmp(path, ".claim", 6) != 0 && strncmp(path, ".follows", 8) != 0)
+/* What is neither claimed nor a number that follows is words, most of which all kinds have: a
+ * change of the same words at the same place is tried once. */
+static bool is_tried(const char *path, const char *how, const json_t *kept) {
+    enum { MOST = 8000 };
+    static uint64_t tried[MOST];
+    static int n;
+    uint64_t hash = 14695981039346656037u;
+    OWN_ARRAY(char) words = kept ? json_dumps(kept, JSON_ENCODE_ANY) : NULL;
+    const char *const parts[] = {path, how, words ? words : ""};
+    for (int i = 0; i < 3; i++)
+        for (const char *c = parts[i]; *c; c++)
+            hash = (hash ^ (unsigned char)*c) * 1099511628211u; /* FNV-1a */
+    for (int i = 0; i < n; i++)
+        if (tried[i] == hash)
+            return true;
+    assert_true(n < MOST);
+    tried[n++] = hash;
+    return false;
+}
+
+static void must_show(forgery *f, const char *path, const char *how, const json_t *kept) {
+    const bool counts = strncmp(path, ".claim", 6) == 0 || strncmp(path, ".follows", 8) == 0;
+    /* The loss of a training is computed for each: only where it is claimed, or another number is
+     * said to follow. What both kinds of it claim of the training is tried once. */
+    const bool claimed = strncmp(path, ".claim.mechanisms[0]", 20) == 0;
+    if (f->is_slow ? !counts || strcmp(how, "left out") == 0 : !counts && is_tried(path, how, kept))
+        return;
+    if (f->is_slow && claimed && is_tried(path, how, kept))
         return;
     OWN_ARRAY(char) text = json_dumps(f->root, JSON_REAL_PRECISION(17));
     f->n++;
@@ -258,17 +283,19 @@ static json_t *other_value(const json_t *v, int which) {
 static void change_all(forgery *f, json_t *value, const char *path);
 
 static void change_members(forgery *f, json_t *object, const char *path) {
+    static const char *const which_way[] = {"as another value", "as a second one",
+                                            "as another type"};
     json_t *members = json_copy(object), *kept;
     const char *name;
     char below[200];
     json_object_foreach(members, name, kept) {
         snprintf(below, sizeof below, "%s.%s", path, name);
         json_object_del(object, name);
-        must_show(f, below, "left out");
+        must_show(f, below, "left out", kept);
         const int n = json_is_object(kept) || json_is_array(kept) ? 0 : f->is_slow ? 1 : 3;
         for (int which = 0; which < n; which++) {
             json_object_set_new(object, name, other_value(kept, which));
-            must_show(f, below, "as another value");
+            must_show(f, below, which_way[which], kept);
         }
         json_object_set(object, name, kept);
         change_all(f, kept, below);
@@ -276,7 +303,7 @@ static void change_members(forgery *f, json_t *object, const char *path) {
     json_decref(members);
     json_object_set_new(object, "more", json_integer(1));
     snprintf(below, sizeof below, "%s.more", path);
-    must_show(f, below, "added");
+    must_show(f, below, "added", NULL);
     json_object_del(object, "more");
 }
 
@@ -286,18 +313,18 @@ static void change_items(forgery *f, json_t *array, const char *path) {
         snprintf(below, sizeof below, "%s[%zu]", path, i);
         json_t *kept = json_incref(json_array_get(array, i));
         json_array_remove(array, i);
-        must_show(f, below, "left out");
+        must_show(f, below, "left out", kept);
         json_array_insert(array, i, kept);
         if (json_is_string(kept)) {
             json_array_set_new(array, i, other_value(kept, 0));
-            must_show(f, below, "as another value");
+            must_show(f, below, "as another value", kept);
             json_array_set(array, i, kept);
         }
         change_all(f, kept, below);
         json_decref(kept);
     }
     json_array_append_new(array, json_string("more"));
-    must_show(f, path, "with one more");
+    must_show(f, path, "with one more", NULL);
     json_array_remove(array, json_array_size(array) - 1);
 }
 
@@ -317,7 +344,7 @@ TEST(test_any_change_shows) {
         f.is_slow = dpi_claim_find(&c, "gradients") || strstr(kinds[i].name, "exact");
         change_all(&f, f.root, "");
         assert_int_equal(n_wrong(text), 0);
-        assert_true(f.n > (f.is_slow ? 60 : 250));
+        assert_true(f.n > (i == 0 ? 250 : 30));
         json_decref(f.root);
     }
 }
