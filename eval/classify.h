@@ -13,10 +13,10 @@ typedef struct eval_accuracy {
 } eval_accuracy;
 
 /* Trained on the texts with a label, tested on those with a label. TF-IDF: count of a term (a word
- * or a pair of words, words.h) times ln((1 + n) / (1 + texts with it)) + 1, n the training texts,
- * rows of length 1; L2-regularised logistic regression with an intercept, C = 1, one against the
- * rest (liblinear -s 0 -B 1, which draws nothing). These are the defaults of scikit-learn, which
- * learns all labels together: as good where labels have similar counts.
+ * or a pair of words, terms.h) times ln((1 + n) / (1 + texts with it)) + 1, n the training
+ * texts, rows of length 1; L2-regularised logistic regression with an intercept, C = 1, one against
+ * the rest (liblinear -s 0 -B 1, which draws nothing). These are the defaults of scikit-learn,
+ * which learns all labels together: as good where labels have similar counts.
  * A label that was not trained is predicted wrong. each [2, test->n]: of the n_test texts with a
  * label, which one it is, 1..n_labels, 0: not trained, and from test->n on, what is predicted; may
  * be NULL. Errors: ARG (fewer than 2 labels, or no test text), UNSUPPORTED, MEMORY. */

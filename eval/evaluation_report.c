@@ -108,8 +108,8 @@ static void print_csv_settings(const evaluation *e, FILE *f) {
         fprintf(f, "mauve_seeds:%" PRIu64 ",%.17g,,\n", e->settings.seed + (uint64_t)i,
                 e->mauve.of_seed[i]);
     fprintf(f, "settings:scaling,%.17g,,\nsettings:n_weights,%d,,\nsettings:n_starts,%d,,\n"
-               "settings:n_rounds,%d,,\n",
-            e->settings.scaling, MAUVE_WEIGHTS, MAUVE_STARTS, MAUVE_ROUNDS);
+               "settings:n_rounds,%d,,\nsettings:n_texts_wanted,%d,,\n",
+            e->settings.scaling, MAUVE_WEIGHTS, MAUVE_STARTS, MAUVE_ROUNDS, MAUVE_TEXTS);
 }
 
 /* What the plots show. */
@@ -246,11 +246,11 @@ static bool print_json(const evaluation *e, bool is_public, FILE *f) {
         ok = json_object_set_new(object, "mauve_seeds",
                                  json_of_reals(e->mauve.of_seed, e->mauve.n_seeds)) == 0 &&
              json_object_set_new(object, "settings",
-                                 json_pack("{s:f, s:I, s:i, s:i, s:i}", "scaling",
+                                 json_pack("{s:f, s:I, s:i, s:i, s:i, s:i}", "scaling",
                                            e->settings.scaling, "first_seed",
                                            (json_int_t)e->settings.seed, "n_weights",
                                            MAUVE_WEIGHTS, "n_starts", MAUVE_STARTS, "n_rounds",
-                                           MAUVE_ROUNDS)) == 0;
+                                           MAUVE_ROUNDS, "n_texts_wanted", MAUVE_TEXTS)) == 0;
     char *text = ok ? json_dumps(object, JSON_INDENT(2)) : NULL;
     json_decref(object);
     json_decref(intervals);

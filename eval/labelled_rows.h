@@ -6,7 +6,7 @@
 
 #include "eval/text_set.h"
 
-/* What a training set says: its terms (words.h) with their weights, its labels. */
+/* What a training set says: its terms (terms.h) with their weights, its labels. */
 typedef struct eval_vocabulary {
     uint64_t *term; /* [n], ascending; private */
     double *idf;    /* [n] */

@@ -1,4 +1,4 @@
-/* words.c - see terms.h. */
+/* terms.c - see terms.h. */
 #include "eval/terms.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8

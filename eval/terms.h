@@ -1,5 +1,5 @@
-/* terms.h - the words of a text, as hashes of 64 bits: two that differ are the same with a chance
- * of 2^-64 for each pair. */
+/* terms.h - the words of a text, as hashes of 64 bits: two that differ are the same with a
+ * chance of 2^-64 for each pair. */
 #ifndef DPI_EVAL_TERMS_H
 #define DPI_EVAL_TERMS_H
 

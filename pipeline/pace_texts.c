@@ -1,24 +1,16 @@
-/* pace_texts.c - a pace from public texts, see dpinfer/pace.h.
- *
- * The texts are drawn by method PLAIN, k and tau being those of the method. Their random bits are a
- * constant: nothing private is in them, and a plan then says what a run will do. */
-#include "dpinfer/pace.h"
+/* pace_texts.c - a pace from public texts, see dpinfer/pace.h: what is kept of the texts, and what
+ * follows from it. */
+#include "pipeline/pace_texts.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/account/pace.h"
 #include "dp/methods/method.h"
-#include "dp/methods/sampler.h"
 #include "dpinfer/registry.h"
-#include "dpinfer/text.h"
-#include "engine/session.h"
-#include "pipeline/released_text.h"
-
-enum { TEXTS_MOST = 64, TEXTS = 8 };
 
 static const uint64_t SEED = 0x70616365; /* any constant */
 static const double WEAK = 1.5;
@@ -31,95 +23,27 @@ typedef struct octaves {
     float n[OCTAVES], sum[OCTAVES];
 } octaves;
 
-/* The public texts: of each step the probability of the likeliest token, and all of them. */
-typedef struct walk {
-    const dpi_pace_search *search;
-    const dpi_sampler_options *method;
-    dpi_sampler *sampler; /* PLAIN, begun anew for each token */
-    int32_t n_steps;
-    double *top;               /* [n_texts, n_steps] */
-    octaves *all;              /* [n_texts, n_steps] */
-    int32_t n[TEXTS_MOST];     /* steps of each text */
-    bool ended[TEXTS_MOST];    /* by the model */
-    int32_t live[TEXTS_MOST];  /* [n_live] texts that go on */
-    int32_t token[TEXTS_MOST]; /* their last tokens */
-    dpi_mask_text *masked[TEXTS_MOST]; /* places in the grammar; NULL: there is none */
-    dpi_released released[TEXTS_MOST]; /* without rules nothing is kept of a text */
-    int32_t n_live;
-} walk;
+/* The probability of the likeliest token, and all of them. */
+typedef struct public_step {
+    double top;
+    octaves all;
+} public_step;
 
-void dpi_pace_search_init(dpi_pace_search *search) {
-    *search = (dpi_pace_search){.struct_size = sizeof *search, .n_texts = TEXTS};
-}
+typedef struct public_text {
+    public_step *step; /* [n], room for n_most */
+    int32_t n, n_most;
+    bool ended; /* by the model */
+} public_text;
 
-/* ---- Public texts ---------------------------------------------------------------------------- */
+struct dpi_pace_texts {
+    dpi_sampler_options method; /* with its kind of pace */
+    dpi_sampler *sampler;       /* PLAIN, begun anew for each token; NULL: nothing is open */
+    uint64_t state;             /* of its bits */
+    int32_t n_texts;
+    public_text at[DPI_PACE_TEXTS_MAX];
+};
 
-static dpi_status check_search(const dpi_pace_search *x, dpi_error *err) {
-    if (!x || x->struct_size != sizeof *x)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_pace_search: struct_size is %zu, must be %zu",
-                        x ? x->struct_size : 0, sizeof *x);
-    if (!x->session || !x->public_tokens || x->n_public == 0)
-        return dpi_fail(err, DPI_STATUS_ARG, "the session of a pace is NULL, or the "
-                        "public prompt empty");
-    DPI_TRY(dpi_check_range("n_texts", x->n_texts, 1, TEXTS_MOST, err));
-    DPI_TRY(dpi_check_range("n_steps", x->n_steps, 0, INT32_MAX, err));
-    DPI_TRY(dpi_check_range("n_answer", x->n_answer, 0, (int64_t)x->n_public, err));
-    for (int32_t i = 0; i < x->n_texts; i++)
-        if (dpi_session_length(x->session, i) != 0)
-            return dpi_fail(err, DPI_STATUS_STATE,
-                            "sequence %d is not the session's, or not empty: public texts need "
-                            "sequences 0..%d", (int)i, (int)x->n_texts - 1);
-    return DPI_STATUS_OK;
-}
-
-static dpi_status open_texts(walk *w, dpi_error *err) {
-    const dpi_pace_search *x = w->search;
-    const int32_t *answer = x->public_tokens + x->n_public - x->n_answer;
-    for (int32_t i = 0; i < x->n_texts; i++) {
-        if (x->mask)
-            DPI_TRY(dpi_mask_text_create(x->mask, &w->masked[i], err));
-        if (x->rules)
-            DPI_TRY(dpi_released_open_ruled(x->rules, DPI_TEXT_NONE, answer, (size_t)x->n_answer,
-                                            &w->released[i], err));
-    }
-    return DPI_STATUS_OK;
-}
-
-static dpi_status open_walk(walk *w, uint64_t *state, dpi_error *err) {
-    const dpi_sampler_options *m = w->method;
-    dpi_sampler_options plain;
-    dpi_sampler_options_init(&plain);
-    plain.method = DPI_METHOD_PLAIN;
-    plain.n_vocab = m->n_vocab;
-    plain.n_tokens = 1;
-    plain.top_k = m->top_k;
-    plain.tau = m->tau_public > 0 ? m->tau_public : m->tau;
-    plain.isa = m->isa;
-    plain.random = dpi_random_insecure;
-    plain.random_user = state;
-    w->n_steps = w->search->n_steps > 0 && w->search->n_steps < m->n_tokens ? w->search->n_steps
-                                                                            : m->n_tokens;
-    DPI_TRY(dpi_sampler_create(&plain, &w->sampler, err));
-    const size_t n = (size_t)w->search->n_texts * (size_t)w->n_steps;
-    w->top = dpi_calloc(n, sizeof *w->top);
-    w->all = dpi_calloc(n, sizeof *w->all);
-    if (!w->top || !w->all)
-        return dpi_no_memory(err, "public texts");
-    return open_texts(w, err);
-}
-
-/* The prompt is read once. */
-static dpi_status read_prompt(walk *w, dpi_error *err) {
-    const dpi_pace_search *x = w->search;
-    DPI_TRY(dpi_session_prefill(x->session, 0, x->public_tokens, x->n_public, NULL, err));
-    for (int32_t i = 0; i < x->n_texts; i++) {
-        if (i > 0)
-            DPI_TRY(dpi_session_fork(x->session, 0, i, (int32_t)x->n_public, err));
-        w->live[i] = i;
-    }
-    w->n_live = x->n_texts;
-    return DPI_STATUS_OK;
-}
+/* ---- Texts ----------------------------------------------------------------------------------- */
 
 static void count_octaves(const dpi_distribution *d, octaves *all) {
     dpi_u128 sum = 0;
@@ -133,52 +57,53 @@ static void count_octaves(const dpi_distribution *d, octaves *all) {
     }
 }
 
-/* The next token of a text, and how sure the public model was. */
-static dpi_status draw(walk *w, int32_t text, int32_t *token, dpi_error *err) {
-    float *logits = dpi_session_logits_row(w->search->session, text);
-    const dpi_worded *worded = w->released[text].ruled;
-    dpi_distribution d;
-    dpi_worded_shift(worded, logits);
-    DPI_TRY(dpi_sampler_begin(w->sampler, err));
-    DPI_TRY(dpi_worded_allow(w->masked[text], w->released[text].ruled, w->sampler, err));
-    DPI_TRY(dpi_sampler_distribution(w->sampler, logits, NULL, &d, err));
-    const size_t step = (size_t)text * (size_t)w->n_steps + (size_t)w->n[text]++;
-    w->top[step] = dpi_pace_top(d.weights, (size_t)d.n_support);
-    count_octaves(&d, &w->all[step]);
-    DPI_TRY(dpi_sampler_step(w->sampler, logits, NULL, token, err));
-    DPI_TRY(dpi_released_push(&w->released[text], *token, NULL, NULL, err));
-    return w->masked[text] && !dpi_worded_is_cut(worded)
-               ? dpi_mask_text_push(w->masked[text], *token, err)
-               : DPI_STATUS_OK;
-}
-
-static dpi_status draw_all(walk *w, dpi_error *err) {
-    const dpi_model *model = dpi_session_model(w->search->session);
-    int32_t n = 0;
-    for (int32_t i = 0; i < w->n_live; i++) {
-        const int32_t text = w->live[i];
-        int32_t token;
-        DPI_TRY(draw(w, text, &token, err));
-        w->ended[text] =
-            dpi_released_end_of(&w->released[text], model, token) != DPI_END_NONE;
-        w->live[n] = text;
-        w->token[n] = token;
-        n += !w->ended[text];
-    }
-    w->n_live = n;
+dpi_status dpi_pace_texts_begin(dpi_pace_texts *x, int32_t n_most, dpi_error *err) {
+    if (x->n_texts == DPI_PACE_TEXTS_MAX)
+        return dpi_fail(err, DPI_STATUS_LIMIT, "public texts: allowed %d",
+                        (int)DPI_PACE_TEXTS_MAX);
+    public_text *t = &x->at[x->n_texts];
+    *t = (public_text){.step = dpi_calloc((size_t)n_most, sizeof *t->step), .n_most = n_most};
+    if (!t->step)
+        return dpi_no_memory(err, "public texts");
+    x->n_texts++;
     return DPI_STATUS_OK;
 }
 
-static dpi_status draw_texts(walk *w, dpi_error *err) {
-    const dpi_pace_search *x = w->search;
-    DPI_TRY(read_prompt(w, err));
-    for (int32_t t = 0; t < w->n_steps && w->n_live > 0; t++) {
-        if (x->cancel && x->cancel(x->cancel_user))
-            return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled");
-        if (t > 0)
-            DPI_TRY(dpi_session_step(x->session, w->n_live, w->live, w->token, err));
-        DPI_TRY(draw_all(w, err));
+dpi_status dpi_pace_texts_step(dpi_pace_texts *x, int32_t text, const float *logits,
+                               dpi_error *err) {
+    public_text *t = &x->at[text];
+    dpi_distribution d;
+    DPI_TRY(dpi_sampler_distribution(x->sampler, logits, NULL, &d, err));
+    t->step[t->n].top = dpi_pace_top(d.weights, (size_t)d.n_support);
+    count_octaves(&d, &t->step[t->n].all);
+    t->n++;
+    return DPI_STATUS_OK;
+}
+
+dpi_sampler *dpi_pace_texts_sampler(const dpi_pace_texts *x) { return x->sampler; }
+
+void dpi_pace_texts_end(dpi_pace_texts *x, int32_t text) { x->at[text].ended = true; }
+
+dpi_status dpi_pace_texts_add(dpi_pace_texts *x, const float *logits, int32_t n_tokens,
+                              int32_t ended, dpi_error *err) {
+    const int32_t text = x->n_texts;
+    dpi_status status = DPI_STATUS_OK;
+    if (!x->sampler)
+        return dpi_fail(err, DPI_STATUS_ARG, "public texts: the pace of this method is not open");
+    DPI_TRY(dpi_check_range("n_tokens", n_tokens, 1, x->method.n_tokens, err));
+    DPI_TRY(dpi_check_range("ended", ended, 0, 1, err));
+    DPI_TRY(dpi_pace_texts_begin(x, n_tokens, err));
+    for (int32_t t = 0; t < n_tokens && status == DPI_STATUS_OK; t++) {
+        status = dpi_sampler_begin(x->sampler, err);
+        if (status == DPI_STATUS_OK)
+            status = dpi_pace_texts_step(x, text, logits + (size_t)t * (size_t)x->method.n_vocab,
+                                         err);
     }
+    if (status != DPI_STATUS_OK) { /* the text is not there */
+        free(x->at[--x->n_texts].step);
+        return status;
+    }
+    x->at[text].ended = ended;
     return DPI_STATUS_OK;
 }
 
@@ -200,17 +125,17 @@ typedef struct average {
 } average;
 
 /* Of a text in an average, with what it would still have had where it was cut. */
-static double share_of(const walk *w, int32_t text) {
-    const double share = 1.0 / w->search->n_texts;
-    return w->ended[text] ? share : share * w->method->n_tokens / w->n[text];
+static double share_of(const dpi_pace_texts *x, int32_t text) {
+    const double share = 1.0 / x->n_texts;
+    return x->at[text].ended ? share : share * x->method.n_tokens / x->at[text].n;
 }
 
-static average average_of(const walk *w, rule r) {
+static average average_of(const dpi_pace_texts *x, rule r) {
     average a = {0, 0};
-    for (int32_t i = 0; i < w->search->n_texts; i++) {
-        const double more = share_of(w, i);
-        for (int32_t t = 0; t < w->n[i]; t++) {
-            const double top = w->top[(size_t)i * (size_t)w->n_steps + (size_t)t];
+    for (int32_t i = 0; i < x->n_texts; i++) {
+        const double more = share_of(x, i);
+        for (int32_t t = 0; t < x->at[i].n; t++) {
+            const double top = x->at[i].step[t].top;
             a.n += is_private(&r, top) ? more : 0;
             a.rest += is_private(&r, top) ? more * (1 - top) : 0;
         }
@@ -218,9 +143,9 @@ static average average_of(const walk *w, rule r) {
     return a;
 }
 
-static int32_t quota_of(const walk *w, rule r) {
-    const double n = ceil(average_of(w, r).n);
-    return n < 1 ? 1 : n < w->method->n_tokens ? (int32_t)n : w->method->n_tokens;
+static int32_t quota_of(const dpi_pace_texts *x, rule r) {
+    const double n = ceil(average_of(x, r).n);
+    return n < 1 ? 1 : n < x->method.n_tokens ? (int32_t)n : x->method.n_tokens;
 }
 
 /* By how much references move a log weight at most, with a quota. */
@@ -251,39 +176,38 @@ static double pull_of(const octaves *o, double swing) {
 }
 
 /* Over the private steps of a public text, on average. */
-static double pull_of_steps(const walk *w, rule r, double swing) {
+static double pull_of_steps(const dpi_pace_texts *x, rule r, double swing) {
     double pull = 0;
-    for (int32_t i = 0; i < w->search->n_texts; i++)
-        for (int32_t t = 0; t < w->n[i]; t++) {
-            const size_t step = (size_t)i * (size_t)w->n_steps + (size_t)t;
-            pull += is_private(&r, w->top[step]) ? share_of(w, i) * pull_of(&w->all[step], swing)
-                                                 : 0;
+    for (int32_t i = 0; i < x->n_texts; i++)
+        for (int32_t t = 0; t < x->at[i].n; t++) {
+            const public_step *s = &x->at[i].step[t];
+            pull += is_private(&r, s->top) ? share_of(x, i) * pull_of(&s->all, swing) : 0;
         }
     return pull;
 }
 
 /* Of a theta, with T_p as given (0: its own): the clip bound of each private token is in proportion
  * to 1 / sqrt(T_p); swing is that of T_p = 1. */
-static double pull_at(const walk *w, double theta, int32_t n_private, double swing) {
+static double pull_at(const dpi_pace_texts *x, double theta, int32_t n_private, double swing) {
     const rule r = {.theta = theta};
-    const double n = average_of(w, r).n,
-                 quota = n_private > 0 ? n_private : quota_of(w, r);
-    return pull_of_steps(w, r, swing / sqrt(quota)) * fmin(1, quota / fmax(n, 1));
+    const double n = average_of(x, r).n,
+                 quota = n_private > 0 ? n_private : quota_of(x, r);
+    return pull_of_steps(x, r, swing / sqrt(quota)) * fmin(1, quota / fmax(n, 1));
 }
 
 /* The least theta of .5, .55, .. .95 that moves 95 % of what the best one moves. What is free keeps
  * its form and costs no time. A smaller theta than these leaves too few tokens (measured). A clip
  * bound that moves a log weight by less than WEAK is of little use wherever it is, so such a budget
  * is as one of that much: few tokens. */
-static dpi_status best_theta(const walk *w, const dpi_sampler_options *m, int32_t n_private,
-                             double *theta, dpi_error *err) {
+static dpi_status best_theta(const dpi_pace_texts *x, const dpi_sampler_options *m,
+                             int32_t n_private, double *theta, dpi_error *err) {
     enum { FIRST = 10, LAST = 19 };
-    const int32_t quota = n_private > 0 ? n_private : quota_of(w, (rule){.theta = .5});
+    const int32_t quota = n_private > 0 ? n_private : quota_of(x, (rule){.theta = .5});
     double pulls[LAST + 1], swing, most = 0;
     DPI_TRY(swing_of(m, quota, &swing, err));
     swing = fmax(swing, WEAK);
     for (int32_t i = FIRST; i <= LAST; i++) {
-        pulls[i] = pull_at(w, .05 * i, n_private, swing * sqrt(quota));
+        pulls[i] = pull_at(x, .05 * i, n_private, swing * sqrt(quota));
         most = fmax(most, pulls[i]);
     }
     int32_t i = FIRST;
@@ -293,12 +217,12 @@ static dpi_status best_theta(const walk *w, const dpi_sampler_options *m, int32_
     return DPI_STATUS_OK;
 }
 
-static dpi_status settle_top(const walk *w, dpi_sampler_options *m, dpi_error *err) {
+static dpi_status settle_top(const dpi_pace_texts *x, dpi_sampler_options *m, dpi_error *err) {
     int32_t *quota = dpi_method_quota(m);
     if (m->pace_theta == 0)
-        DPI_TRY(best_theta(w, m, *quota, &m->pace_theta, err));
+        DPI_TRY(best_theta(x, m, *quota, &m->pace_theta, err));
     if (*quota == 0)
-        *quota = quota_of(w, (rule){.theta = m->pace_theta});
+        *quota = quota_of(x, (rule){.theta = m->pace_theta});
     return DPI_STATUS_OK;
 }
 
@@ -311,25 +235,25 @@ static double least_top(double theta_top, double swing) {
 
 /* Steps that CHANGE makes private with a quota: those with theta as given, or where it is 0 those
  * of theta_top and all that could change as much. */
-static dpi_status count_changed(const walk *w, const dpi_sampler_options *m, double theta_top,
-                                int32_t quota, int32_t *n, dpi_error *err) {
+static dpi_status count_changed(const dpi_pace_texts *x, const dpi_sampler_options *m,
+                                double theta_top, int32_t quota, int32_t *n, dpi_error *err) {
     rule r = {.theta = m->pace_theta};
     DPI_TRY(swing_of(m, quota, &r.swing, err));
     if (m->pace_theta == 0)
         r = (rule){.theta = least_top(theta_top, r.swing)};
-    *n = quota_of(w, r);
+    *n = quota_of(x, r);
     return DPI_STATUS_OK;
 }
 
 /* The least quota whose clip bound leaves no more private steps than that. A larger quota has a
  * smaller clip bound, and so fewer private steps. */
-static dpi_status least_quota(const walk *w, dpi_sampler_options *m, double theta_top,
+static dpi_status least_quota(const dpi_pace_texts *x, dpi_sampler_options *m, double theta_top,
                               dpi_error *err) {
     int32_t less = 0, enough = m->n_tokens;
     while (enough - less > 1) {
         const int32_t quota = less + (enough - less) / 2;
         int32_t n;
-        DPI_TRY(count_changed(w, m, theta_top, quota, &n, err));
+        DPI_TRY(count_changed(x, m, theta_top, quota, &n, err));
         if (n <= quota)
             enough = quota;
         else
@@ -339,29 +263,29 @@ static dpi_status least_quota(const walk *w, dpi_sampler_options *m, double thet
     return DPI_STATUS_OK;
 }
 
-static dpi_status settle_change(const walk *w, dpi_sampler_options *m, dpi_error *err) {
+static dpi_status settle_change(const dpi_pace_texts *x, dpi_sampler_options *m, dpi_error *err) {
     double swing, theta = 0;
     if (m->pace_theta > 0)
-        return least_quota(w, m, 0, err);
-    DPI_TRY(best_theta(w, m, m->pace_tokens, &theta, err));
+        return least_quota(x, m, 0, err);
+    DPI_TRY(best_theta(x, m, m->pace_tokens, &theta, err));
     if (m->pace_tokens == 0)
-        DPI_TRY(least_quota(w, m, theta, err));
+        DPI_TRY(least_quota(x, m, theta, err));
     DPI_TRY(swing_of(m, m->pace_tokens, &swing, err));
     m->pace_theta = floor(1e6 * dpi_pace_change(least_top(theta, swing), swing)) / 1e6;
     return DPI_STATUS_OK;
 }
 
-static dpi_status settle_share(const walk *w, dpi_sampler_options *m, dpi_error *err) {
+static dpi_status settle_share(const dpi_pace_texts *x, dpi_sampler_options *m, dpi_error *err) {
     const rule r = {.theta = m->pace_theta > 0 ? m->pace_theta : 1};
     (void)err;
-    m->pace_share = ceil(10 * fmax(average_of(w, r).rest, .1)) / 10;
+    m->pace_share = ceil(10 * fmax(average_of(x, r).rest, .1)) / 10;
     return DPI_STATUS_OK;
 }
 
-static dpi_status settle(const walk *w, dpi_sampler_options *m, dpi_error *err) {
-    return m->pace == DPI_PACE_TOP      ? settle_top(w, m, err)
-           : m->pace == DPI_PACE_CHANGE ? settle_change(w, m, err)
-                                        : settle_share(w, m, err);
+static dpi_status settle(const dpi_pace_texts *x, dpi_sampler_options *m, dpi_error *err) {
+    return m->pace == DPI_PACE_TOP      ? settle_top(x, m, err)
+           : m->pace == DPI_PACE_CHANGE ? settle_change(x, m, err)
+                                        : settle_share(x, m, err);
 }
 
 /* ---- All of it ------------------------------------------------------------------------------- */
@@ -401,36 +325,67 @@ static dpi_status check_method(const dpi_sampler_options *m, dpi_error *err) {
     return dpi_sampler_plan_make(&o, &plan, err);
 }
 
-static dpi_status find(const dpi_pace_search *search, dpi_sampler_options *m, dpi_error *err) {
-    walk w = {.search = search, .method = m};
-    uint64_t state = SEED;
-    DPI_TRY(check_method(m, err));
-    DPI_TRY(check_search(search, err));
-    dpi_status status = open_walk(&w, &state, err);
-    if (status == DPI_STATUS_OK)
-        status = draw_texts(&w, err);
-    for (int32_t i = 0; i < search->n_texts; i++) {
-        dpi_session_reset(search->session, i);
-        dpi_mask_text_free(w.masked[i]);
-        dpi_released_close(&w.released[i]);
-    }
-    if (status == DPI_STATUS_OK)
-        status = settle(&w, m, err);
-    free(w.top);
-    free(w.all);
-    dpi_sampler_free(w.sampler);
-    return status;
+/* Draws by method PLAIN, k and tau being those of the method, from bits that are a constant:
+ * nothing private is in the texts, and a plan then says what a run will do. */
+static dpi_status open_sampler(dpi_pace_texts *x, dpi_error *err) {
+    const dpi_sampler_options *m = &x->method;
+    dpi_sampler_options plain;
+    dpi_sampler_options_init(&plain);
+    plain.method = DPI_METHOD_PLAIN;
+    plain.n_vocab = m->n_vocab;
+    plain.n_tokens = 1;
+    plain.top_k = m->top_k;
+    plain.tau = m->tau_public > 0 ? m->tau_public : m->tau;
+    plain.isa = m->isa;
+    plain.random = dpi_random_insecure;
+    plain.random_user = &x->state;
+    return dpi_sampler_create(&plain, &x->sampler, err);
 }
 
-dpi_status dpi_pace_find(const dpi_pace_search *search, dpi_sampler_options *method,
-                         dpi_error *err) {
-    dpi_sampler_options m = *method;
-    m.pace = kind_of(&m);
-    if (m.pace != DPI_PACE_NONE && m.free_top_k == 0 &&
-        dpi_method_parameter_find(m.method, "free_top_k"))
-        m.free_top_k = m.top_k > 0 && m.top_k < DPI_PACE_FREE_TOP_K ? m.top_k : DPI_PACE_FREE_TOP_K;
-    if (dpi_pace_is_open(&m))
-        DPI_TRY(find(search, &m, err));
+dpi_status dpi_pace_texts_create(const dpi_sampler_options *method, dpi_pace_texts **texts,
+                                 dpi_error *err) {
+    dpi_pace_texts *x = dpi_calloc(1, sizeof *x);
+    *texts = NULL;
+    if (!x)
+        return dpi_no_memory(err, "public texts");
+    dpi_sampler_options *m = &x->method;
+    dpi_status status = DPI_STATUS_OK;
+    *m = *method;
+    m->pace = kind_of(m);
+    x->state = SEED;
+    if (m->pace != DPI_PACE_NONE && m->free_top_k == 0 &&
+        dpi_method_parameter_find(m->method, "free_top_k"))
+        m->free_top_k = m->top_k > 0 && m->top_k < DPI_PACE_FREE_TOP_K ? m->top_k
+                                                                       : DPI_PACE_FREE_TOP_K;
+    if (dpi_pace_is_open(m)) {
+        status = check_method(m, err);
+        if (status == DPI_STATUS_OK)
+            status = open_sampler(x, err);
+    }
+    if (status != DPI_STATUS_OK) {
+        dpi_pace_texts_free(x);
+        return status;
+    }
+    *texts = x;
+    return DPI_STATUS_OK;
+}
+
+void dpi_pace_texts_free(dpi_pace_texts *x) {
+    for (int32_t i = 0; x && i < x->n_texts; i++)
+        free(x->at[i].step);
+    if (x)
+        dpi_sampler_free(x->sampler);
+    free(x);
+}
+
+dpi_status dpi_pace_texts_settle(const dpi_pace_texts *x, dpi_sampler_options *method,
+                                 dpi_error *err) {
+    dpi_sampler_options m = x->method;
+    if (x->sampler && x->n_texts == 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "public texts: found none, allowed 1..%d",
+                        (int)DPI_PACE_TEXTS_MAX);
+    if (x->sampler)
+        DPI_TRY(settle(x, &m, err));
     *method = m;
     return DPI_STATUS_OK;
 }

@@ -22,7 +22,7 @@ typedef struct dpi_pace_search {
     dpi_session *session; /* its sequences 0..n_texts-1 are empty, and are so again afterwards */
     const int32_t *public_tokens; /* [n_public] the public prompt. Trusted: no record is in it */
     size_t n_public;
-    int32_t n_texts; /* drawn side by side, in shared passes: 1..64; default 8 */
+    int32_t n_texts; /* drawn side by side, in shared passes: 1..DPI_PACE_TEXTS_MAX; default 8 */
     int32_t n_steps; /* tokens of each, at most; 0 (default): the method's n_tokens. A text that has
                         not ended by then counts as if it went on like this */
     dpi_cancel_fn cancel; /* between steps; may be NULL */
@@ -59,6 +59,36 @@ DPI_API int32_t dpi_pace_is_open(const dpi_sampler_options *method);
  * those of dpi_sampler_plan_make; *method is then as it was. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_pace_find(const dpi_pace_search *search,
                                                 dpi_sampler_options *method, dpi_error *err);
+
+/* The same from texts of any engine, which the caller has drawn from its public prompt, without a
+ * grammar: of each the public logits alone are looked at, one text after the other.
+ *     dpi_pace_texts_create(&method, &texts, &err);
+ *     dpi_pace_texts_add(texts, logits, n_tokens, ended, &err);    of each text
+ *     dpi_pace_texts_settle(texts, &method, &err);
+ *     dpi_pace_texts_free(texts);
+ * How many texts there are, and their logits, must depend on no record. */
+typedef struct dpi_pace_texts dpi_pace_texts;
+enum { DPI_PACE_TEXTS_MAX = 64 };
+
+/* For a method of which all but the pace is filled in, as for dpi_pace_find; it is copied. *texts
+ * is the caller's; NULL after a failure. Errors: those of dpi_sampler_plan_make, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_pace_texts_create(const dpi_sampler_options *method,
+                                                        dpi_pace_texts **texts, dpi_error *err);
+/* NULL is allowed. */
+DPI_API void dpi_pace_texts_free(dpi_pace_texts *texts);
+/* One more text: logits [n_tokens, n_vocab], of which a row is what each token was drawn from,
+ * n_tokens 1..n_tokens of the method. ended: 1, its last token ended it; 0, it was cut, and counts
+ * as if it went on like this. Some 200 bytes are kept for each token. After an error the text is
+ * not there. Errors: ARG (also where dpi_pace_is_open says 0), NUMERIC (a logit), LIMIT (more than
+ * DPI_PACE_TEXTS_MAX texts), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_pace_texts_add(dpi_pace_texts *texts, const float *logits,
+                                                     int32_t n_tokens, int32_t ended,
+                                                     dpi_error *err);
+/* Makes *method that of create with its pace, as dpi_pace_find does. Errors: ARG (a pace is open,
+ * and no text was added), those of dpi_sampler_plan_make; *method is then as it was. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_pace_texts_settle(const dpi_pace_texts *texts,
+                                                        dpi_sampler_options *method,
+                                                        dpi_error *err);
 
 /* k of free steps: the likeliest tokens keep the form of a text (bench/UTILITY.md). */
 #define DPI_PACE_FREE_TOP_K 5

@@ -45,6 +45,9 @@ static struct step {
     int text;
 } steps[N_TEXTS * T];
 static int n_steps;
+static float *public_logits[N_TEXTS]; /* [lengths[i], n_vocab] */
+static int32_t lengths[N_TEXTS];
+static bool ended[N_TEXTS];
 
 static int descending(const void *x, const void *y) {
     const float a = *(const float *)x, b = *(const float *)y;
@@ -72,14 +75,14 @@ static void draw_by_hand(void) {
     dpi_session *s[N_TEXTS];
     dpi_sampler_options plain = ink_options(n_vocab, 0, T * N_TEXTS, 1, 0);
     uint64_t state = 0x70616365;
-    int32_t seq = 0, last[N_TEXTS], length[N_TEXTS] = {0};
-    bool ended[N_TEXTS] = {false};
+    int32_t seq = 0, last[N_TEXTS];
     plain.method = DPI_METHOD_PLAIN;
     plain.top_k = K;
     plain.random = dpi_random_insecure, plain.random_user = &state;
     dpi_sampler *sampler = open_sampler(&plain);
     assert_ok(dpi_sampler_begin(sampler, ERR));
     for (int i = 0; i < N_TEXTS; i++) {
+        public_logits[i] = malloc(T * (size_t)n_vocab * sizeof(float));
         s[i] = open_session(model, NULL, 1, 256);
         assert_ok(dpi_session_prefill(s[i], 0, public_tokens, n_public, NULL, ERR));
     }
@@ -92,13 +95,14 @@ static void draw_by_hand(void) {
         const float *logits = dpi_session_logits(s[i], 0);
         shares_of(logits, steps[n_steps].p);
         steps[n_steps++].text = i;
-        length[i]++;
+        memcpy(public_logits[i] + (size_t)lengths[i]++ * (size_t)n_vocab, logits,
+               (size_t)n_vocab * sizeof *logits);
         assert_ok(dpi_sampler_step(sampler, logits, NULL, &last[i], ERR));
         ended[i] = dpi_token_is_eog(model, last[i]);
     }
     for (int k = 0; k < n_steps; k++) {
         const int i = steps[k].text;
-        steps[k].weight = (ended[i] ? 1 : (double)T / length[i]) / N_TEXTS;
+        steps[k].weight = (ended[i] ? 1 : (double)T / lengths[i]) / N_TEXTS;
     }
     for (int i = 0; i < N_TEXTS; i++)
         dpi_session_free(s[i]);
@@ -203,6 +207,43 @@ TEST(test_against_texts_by_hand) {
         assert_true(pace ? o.pace_tokens >= n && o.pace_tokens < n + 1 + 1e-9
                          : fabs(o.pace_share - rest) <= .11);
     }
+}
+
+#define OWN_PACE_TEXTS __attribute__((cleanup(free_texts))) dpi_pace_texts
+static void free_texts(dpi_pace_texts **texts) { dpi_pace_texts_free(*texts); }
+
+/* From the logits of the same texts comes the same pace, bit for bit. */
+TEST(test_logits_of_another_engine) {
+    const int32_t paces[] = {DPI_PACE_AUTO, DPI_PACE_TOP, DPI_PACE_CHANGE, DPI_PACE_SHARE};
+    for (size_t k = 0; k < sizeof paces / sizeof *paces; k++) {
+        dpi_sampler_options o = method_of(paces[k]);
+        const dpi_sampler_options by_session = found(o);
+        OWN_PACE_TEXTS *texts = NULL;
+        assert_ok(dpi_pace_texts_create(&o, &texts, ERR));
+        assert_error(dpi_pace_texts_settle(texts, &o, ERR), ARG, "public texts: found none");
+        public_logits[0][5] = NAN; /* such a text leaves nothing behind */
+        const float kept = public_logits[1][5];
+        assert_error(dpi_pace_texts_add(texts, public_logits[0], lengths[0], 0, ERR), NUMERIC, "");
+        public_logits[0][5] = kept; /* the first tokens are drawn from the same logits */
+        for (int i = 0; i < N_TEXTS; i++)
+            assert_ok(dpi_pace_texts_add(texts, public_logits[i], lengths[i], ended[i], ERR));
+        assert_ok(dpi_pace_texts_settle(texts, &o, ERR));
+        assert_memory_equal(&o, &by_session, sizeof o);
+    }
+}
+
+TEST(test_texts_that_cannot_be) {
+    const dpi_sampler_options o = method_of(DPI_PACE_AUTO), none = method_of(DPI_PACE_NONE);
+    OWN_PACE_TEXTS *texts = NULL, *closed = NULL;
+    assert_ok(dpi_pace_texts_create(&o, &texts, ERR));
+    assert_error(dpi_pace_texts_add(texts, public_logits[0], 0, 0, ERR), ARG, "n_tokens is 0");
+    assert_error(dpi_pace_texts_add(texts, public_logits[0], T + 1, 0, ERR), ARG, "must be 1..48");
+    assert_error(dpi_pace_texts_add(texts, public_logits[0], 1, 2, ERR), ARG, "ended is 2");
+    for (int i = 0; i < DPI_PACE_TEXTS_MAX; i++)
+        assert_ok(dpi_pace_texts_add(texts, public_logits[0], 1, 1, ERR));
+    assert_error(dpi_pace_texts_add(texts, public_logits[0], 1, 1, ERR), LIMIT, "allowed 64");
+    assert_ok(dpi_pace_texts_create(&none, &closed, ERR));
+    assert_error(dpi_pace_texts_add(closed, public_logits[0], 1, 1, ERR), ARG, "is not open");
 }
 
 /* Nothing is open, and nothing is drawn: what comes of it. */
@@ -348,4 +389,8 @@ SETUP {
     draw_by_hand();
 }
 
-TEARDOWN { dpi_model_close(model); }
+TEARDOWN {
+    for (int i = 0; i < N_TEXTS; i++)
+        free(public_logits[i]);
+    dpi_model_close(model);
+}

@@ -48,9 +48,11 @@ done
 for name in x.txt ./x; do works eval $both -o $name; expect_line $name '^length$'; done
 check "a CSV that does not say that it is private" [ "$(sed -n 2p first.csv)" = "private,1,," ]
 # Made-up documents by their attributes: against a count of what dpinfer-corpus reads.
-"${dpinfer%/*}/dpinfer-corpus" make --domain ticket -n 30 --seed 3 >one.jsonl
-"${dpinfer%/*}/dpinfer-corpus" make --domain ticket --law private -n 40 --seed 4 >other.jsonl
-for name in one other; do "${dpinfer%/*}/dpinfer-corpus" read <$name.jsonl >$name.read; done
+corpus=${dpinfer%/mutants/*}/dpinfer-corpus # a mutant has none of its own
+[ -x "$corpus" ] || corpus=${dpinfer%/*}/dpinfer-corpus
+"$corpus" make --domain ticket -n 30 --seed 3 >one.jsonl
+"$corpus" make --domain ticket --law private -n 40 --seed 4 >other.jsonl
+for name in one other; do "$corpus" read <$name.jsonl >$name.read; done
 works eval one.jsonl --real other.jsonl --domain ticket --json
 python_check "attributes" <<'P'
 found, a, b = load("out"), objects("one.read"), objects("other.read")
@@ -148,6 +150,7 @@ import html.parser
 x = load("report.json")
 rows = {r["key"]: r for r in csv.DictReader(open("report.csv"))}
 assert 0 < x["mauve"] <= 1 and len(x["mauve_seeds"]) == 5 and x["settings"]["scaling"] == 5
+assert x["settings"]["n_texts_wanted"] == 5000
 same(x["mauve"], sum(x["mauve_seeds"]) / 5, 1e-12)
 same(x["mauve_deviation"], statistics.stdev(x["mauve_seeds"]), 1e-12)
 assert [float(rows[f"mauve_seeds:{25 + i}"]["value"]) for i in range(5)] == x["mauve_seeds"]
@@ -275,6 +278,8 @@ works eval dull.jsonl --real vary_real.jsonl --control vary_made.jsonl --label-f
 expect_out "bought nothing that shows" "they are further by"
 works eval $both --control one.jsonl; expect_out "found 40, and 1 of the control, needed 10 of each"
 works eval dull.jsonl --real vary_real.jsonl $with -o dull.json
+head -n 6 vary_real.jsonl >few.jsonl
+works eval vary_made.jsonl --real few.jsonl --control vary_train.jsonl -o paired.json
 python_check "beside a control" <<'P'
 x, dull = load("beside.json"), load("dull.json")
 control = x["control"]
@@ -288,16 +293,24 @@ assert control["n_judged"] == sum("verdict" in m for m in control["metrics"].val
 same(math.erfc(control["z"] / math.sqrt(2)), .05 / 3)
 assert control["verdict"].startswith("The budget bought something: ")
 assert "accuracy" in control["verdict"] and "length_tv" in control["verdict"]
-# The interval of a mean, and of a distance whose real side is the same in each pair.
-lengths = [[len(t.split()) for t in texts_of(n)] for n in ("vary_made", "dull", "vary_real")]
-draws = [[random.choices(s, k=len(s)) for s in lengths] for _ in range(2000)]
-def bins(s): return [n // x["lengths"]["words_in_bin"] for n in s]
-def holds(key, by_hand):
-    low, high = control["metrics"][key]["interval"]
-    assert abs((high - low) / 2 / (1.96 * statistics.stdev(by_hand)) - 1) < .1, key
-    same((low + high) / 2, control["metrics"][key]["difference"])
-holds("words_mean", [statistics.mean(a) - statistics.mean(b) for a, b, _ in draws])
-holds("length_tv", [distance(bins(a), bins(c)) - distance(bins(b), bins(c)) for a, b, c in draws])
+# The interval of a mean, and of a distance whose real side is the same in each pair, by hand.
+draw = lambda name: random.choices(lengths[name], k=len(lengths[name]))
+lengths = {n: [len(t.split()) for t in texts_of(n)]
+           for n in ("vary_made", "vary_train", "dull", "few")}
+def holds(metric, by_hand):
+    low, high = metric["interval"]
+    assert abs((high - low) / 2 / (1.96 * statistics.stdev(by_hand)) - 1) < .12, metric
+    same((low + high) / 2, metric["difference"])
+holds(control["metrics"]["words_mean"],
+      [statistics.mean(draw("vary_made")) - statistics.mean(draw("dull")) for _ in range(2000)])
+paired = load("paired.json")
+def bins(s): return [n // paired["lengths"]["words_in_bin"] for n in s]
+by_hand = []
+for _ in range(2000):
+    real = bins(draw("few"))
+    by_hand.append(distance(bins(draw("vary_made")), real) -
+                   distance(bins(draw("vary_train")), real))
+holds(paired["control"]["metrics"]["length_tv"], by_hand)
 low, high = control["metrics"]["accuracy"]["interval"]
 assert 0 < low < control["metrics"]["accuracy"]["difference"] < high
 rows = {r["key"]: r for r in csv.DictReader(open("beside.csv"))}
