@@ -35,33 +35,6 @@ __attribute__((format(printf, 4, 5))) static void tell(eval_advice *advice, int3
 
 /* ---- Openings -------------------------------------------------------------------------------- */
 
-static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
-
-static bool is_letter(char c) {
-    return (unsigned char)c >= 0x80 || (lower(c) >= 'a' && lower(c) <= 'z');
-}
-
-static bool begins(const char *text, const char *with) {
-    const size_t n = strlen(with);
-    for (size_t i = 0; i < n; i++)
-        if (lower(text[i]) != lower(with[i]))
-            return false;
-    return !is_letter(with[n - 1]) || !is_letter(text[n]);
-}
-
-bool eval_is_instruction(dpi_bytes text) {
-    static const char *const words[] = {"Write", "Please", "Generate", "Give me", "You are",
-                                        "Create", "Compose", "Produce", "Act as", "Your task",
-                                        "Can you", "Could you", "I want you"};
-    size_t at = 0;
-    while (at < text.n_bytes && strchr(" \t\r\n", text.data[at]))
-        at++;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (text.n_bytes - at > strlen(words[i]) && begins(text.data + at, words[i]))
-            return true;
-    return false;
-}
-
 static dpi_status count_openings(const eval_texts *texts, int32_t *n, dpi_error *err) {
     double *found = malloc(((size_t)texts->n + 1) * sizeof *found);
     dpi_status status = found ? DPI_STATUS_OK : eval_no_memory(err, "how texts begin");

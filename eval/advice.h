@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 
-#include "dpinfer/prompts.h"
 #include "eval/text_set.h"
 
 /* What was tried. All of it is public. */
@@ -39,10 +38,6 @@ typedef struct eval_advice {
 /* The name of a fault for programs: "base-model", "opening", "cut", "alike", "copies",
  * "no-effect". Static. */
 const char *eval_fault_name(eval_fault fault);
-
-/* Whether a text asks for something ("Write ...", "Please ...", "... ?"), which a base model would
- * go on with and not obey. data NULL: no. */
-bool eval_is_instruction(dpi_bytes text);
 
 /* advice [EVAL_FAULTS], *n of them, each fault once. Errors: MEMORY. */
 dpi_status eval_advise(const eval_tried *tried, eval_advice *advice, int32_t *n, dpi_error *err);

@@ -14,6 +14,9 @@ typedef struct work {
     const eval_preview_options *o;
     dpi_prompts **of_label;  /* [n_labels] or one */
     dpi_prompts **of_record; /* [n_records] */
+    dpi_wording wording; /* as a run has it */
+    dpi_bytes stops[DPI_STOPS_MAX];
+    dpi_prompt_options prompts;
     dpi_word_rules *rules;
     dpi_mask *mask;
     int32_t n_labels, n_records;
@@ -51,7 +54,7 @@ static dpi_status make_prompts(work *w, int32_t n_room, dpi_error *err) {
     if (!w->of_label || !w->of_record)
         return eval_no_memory(err, "the prompts");
     for (int32_t i = 0; i < w->n_labels; i++) {
-        dpi_prompt_options o = w->o->prompts;
+        dpi_prompt_options o = w->prompts;
         const char *label = w->o->n_labels > 0 ? w->o->labels[i] : NULL;
         if (label && w->o->meanings && w->o->meanings[i])
             label = w->o->meanings[i];
@@ -125,13 +128,27 @@ static dpi_status advise(const work *w, eval_preview *p, dpi_error *err) {
         .public_texts = &p->public_texts, .public_cut = p->public_cut,
         .record_texts = &p->record_texts, .record_cut = p->record_cut, .records = &p->records,
         .n_tokens = p->n_tokens, .is_base = info.chat == DPI_CHAT_NONE,
-        .is_instruction = eval_is_instruction(o->prompts.public_prompt),
-        .has_answer = o->wording && o->wording->answer.data,
-        .has_stop = o->grammar || (o->wording && o->wording->n_stops > 0)};
+        .is_instruction = dpi_prompt_is_order(o->prompts.public_prompt) != 0,
+        .has_answer = w->wording.answer.data != NULL,
+        .has_stop = o->grammar || w->wording.n_stops > 0};
     return eval_advise(&tried, p->advice, &p->n_advice, err);
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
+
+static dpi_status choose_wording(work *w, dpi_error *err) {
+    const eval_preview_options *o = w->o;
+    const dpi_bytes none = {NULL, 0};
+    dpi_wording_init(&w->wording);
+    if (o->wording)
+        w->wording = *o->wording;
+    w->prompts = o->prompts;
+    if (!o->grammar)
+        EVAL_TRY(dpi_wording_choose(&w->prompts, o->model, &w->wording, w->stops, err));
+    w->prompts.answer = w->wording.answer;
+    w->prompts.answer_end = w->wording.n_stops > 0 ? w->wording.stops[0] : none;
+    return DPI_STATUS_OK;
+}
 
 static dpi_status make(work *w, eval_preview *p, dpi_error *err) {
     const eval_preview_options *o = w->o;
@@ -140,8 +157,9 @@ static dpi_status make(work *w, eval_preview *p, dpi_error *err) {
     EVAL_TRY(dpi_model_info_get(o->model, &info, err));
     p->n_tokens =
         o->method.n_tokens > 0 ? o->method.n_tokens : dpi_tokens_default(info.n_ctx_train);
+    EVAL_TRY(choose_wording(w, err));
     EVAL_TRY(make_prompts(w, info.n_ctx_train - p->n_tokens, err));
-    EVAL_TRY(dpi_word_rules_create(o->wording, o->model, &w->rules, err));
+    EVAL_TRY(dpi_word_rules_create(&w->wording, o->model, &w->rules, err));
     if (o->grammar)
         EVAL_TRY(dpi_mask_create(o->grammar, o->model, &w->mask, err));
     EVAL_TRY(show_prompt(w, w->of_label[0], &p->public_prompt, &p->n_public, err));

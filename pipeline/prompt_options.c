@@ -116,3 +116,22 @@ dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err)
                                              "prompt may hold");
     return DPI_STATUS_OK;
 }
+
+int32_t dpi_prompt_is_order(dpi_bytes text) {
+    static const char *const orders[] = {"please", "write", "generate", "create", "give", "compose",
+                                         "produce", "answer", "summarize", "summarise", "imagine"};
+    size_t at = 0, n = 0;
+    char first[16] = "";
+    while (at < text.n_bytes && memchr(" \t\r\n", text.data[at], 4))
+        at++;
+    for (; at + n < text.n_bytes && n < sizeof first - 1; n++) {
+        const char small = (char)(text.data[at + n] | 0x20);
+        if (small < 'a' || small > 'z')
+            break;
+        first[n] = small;
+    }
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        if (strcmp(first, orders[i]) == 0)
+            return 1;
+    return 0;
+}

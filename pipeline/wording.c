@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/utf8.h"
+#include "dpinfer/prompt_texts.h"
 
 void dpi_wording_init(dpi_wording *wording) {
     *wording = (dpi_wording){.struct_size = sizeof *wording, .repeat_penalty = 1};
@@ -82,6 +83,25 @@ dpi_status dpi_wording_check(const dpi_wording *w, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_ARG, "repeat_penalty: found %g, allowed 1..2",
                         w->repeat_penalty);
     return check_biases(w, err);
+}
+
+dpi_status dpi_wording_choose(const dpi_prompt_options *p, const dpi_model *model, dpi_wording *w,
+                              dpi_bytes *stops, dpi_error *err) {
+    dpi_model_info info;
+    if (!p->description.data || p->private_prompt.data || w->answer.data ||
+        w->n_stops == DPI_STOPS_MAX)
+        return DPI_STATUS_OK;
+    dpi_model_info_init(&info);
+    DPI_TRY(dpi_model_info_get(model, &info, err));
+    if (w->n_stops > 0)
+        memmove(stops + 1, w->stops, (size_t)w->n_stops * sizeof *stops);
+    stops[0] = (dpi_bytes){DPI_LISTED_STOP, sizeof DPI_LISTED_STOP - 1};
+    w->stops = stops;
+    w->n_stops++;
+    w->answer = (dpi_bytes){DPI_LISTED_ANSWER, sizeof DPI_LISTED_ANSWER - 1};
+    if (p->chat == DPI_CHAT_AUTO ? info.chat_template > DPI_CHAT_NONE : p->chat != DPI_CHAT_NONE)
+        w->ban_refusals = 1;
+    return DPI_STATUS_OK;
 }
 
 int32_t dpi_wording_is_default(const dpi_wording *w) {

@@ -62,6 +62,10 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_prompt_options_check(const dpi_prompt_opti
 /* 1: {label} is in one of the texts. */
 DPI_API int32_t dpi_prompt_options_have_label(const dpi_prompt_options *options);
 
+/* 1: by its first word a text is an order to somebody ("Write ..."), with which a model that has no
+ * chat format goes on, and which it does not follow. English. data NULL: 0. */
+DPI_API int32_t dpi_prompt_is_order(dpi_bytes text);
+
 /* The prompts of one model. Immutable. */
 typedef struct dpi_prompts dpi_prompts;
 

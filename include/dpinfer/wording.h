@@ -10,7 +10,7 @@
 #ifndef DPINFER_WORDING_H
 #define DPINFER_WORDING_H
 
-#include "dpinfer/text.h"
+#include "dpinfer/prompts.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -80,6 +80,13 @@ DPI_API const char *dpi_refusal(int32_t i);
 DPI_API void dpi_wording_init(dpi_wording *wording);
 /* Errors: ARG, "stops: found ..., allowed ...". */
 DPI_API DPI_MUST_CHECK dpi_status dpi_wording_check(const dpi_wording *wording, dpi_error *err);
+/* What a description asks for beside a prompt: where there is no other answer and no private prompt,
+ * texts are items of a list, in quotes (prompt_texts.h), and of a model that chats none begins with
+ * a refusal (ban_refusals). stops [DPI_STOPS_MAX] is the caller's, and holds the stops from then on.
+ * Not for texts of a grammar. Errors: ARG (the model's format). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_wording_choose(const dpi_prompt_options *prompts,
+                                                     const dpi_model *model, dpi_wording *wording,
+                                                     dpi_bytes *stops, dpi_error *err);
 /* 1: nothing is set, so that texts are those of the model without white space at their ends. */
 DPI_API int32_t dpi_wording_is_default(const dpi_wording *wording);
 /* Checks, and copies with all texts; NULL: the default. *copy is the caller's. Errors: ARG,

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "dpinfer/process.h"
-#include "dpinfer/prompt_texts.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/exact/noise.h"
@@ -492,33 +491,17 @@ static void name_model(dpi_plan *plan) {
     dpi_run_name_model(&plan->claim, name);
 }
 
-/* A description makes a list of texts in quotes, unless the caller has another wording: that is
- * what models go on with best (docs/prompts.md). *w with stops [DPI_STOPS_MAX] is then the wording.
- */
-static void choose_wording(dpi_release_options *o, dpi_wording *w, dpi_bytes *stops) {
-    const dpi_prompt_options *p = &o->prompts;
-    dpi_wording_init(w);
-    if (o->wording)
-        *w = *o->wording;
-    if (!p->description.data || p->private_prompt.data || o->grammar || w->answer.data ||
-        w->n_stops == DPI_STOPS_MAX)
-        return;
-    stops[0] = (dpi_bytes){DPI_LISTED_STOP, sizeof DPI_LISTED_STOP - 1};
-    if (w->n_stops > 0)
-        memcpy(stops + 1, w->stops, (size_t)w->n_stops * sizeof *stops);
-    w->stops = stops;
-    w->n_stops++;
-    w->answer = (dpi_bytes){DPI_LISTED_ANSWER, sizeof DPI_LISTED_ANSWER - 1};
-    o->wording = w;
-}
-
 /* The plan's own from here on. */
 static dpi_status settle_wording(dpi_plan *plan, dpi_error *err) {
     dpi_release_options *o = &plan->options;
     dpi_wording chosen;
     dpi_bytes stops[DPI_STOPS_MAX];
-    choose_wording(o, &chosen, stops);
-    DPI_TRY(dpi_word_rules_create(o->wording, o->model, &plan->rules, err));
+    dpi_wording_init(&chosen);
+    if (o->wording)
+        chosen = *o->wording;
+    if (!o->grammar)
+        DPI_TRY(dpi_wording_choose(&o->prompts, o->model, &chosen, stops, err));
+    DPI_TRY(dpi_word_rules_create(&chosen, o->model, &plan->rules, err));
     o->wording = dpi_word_rules_wording(plan->rules);
     set_answer(o);
     return dpi_wording_digest(o->wording, plan->claim.wording, err);

@@ -72,15 +72,3 @@ TEST(test_few) {
     assert_string_equal(
         told(public_texts, of_records, (eval_tried){.public_cut = one, .record_cut = one}), "");
 }
-
-TEST(test_instructions) {
-    const struct {
-        const char *text;
-        bool is;
-    } cases[] = {{"Write a letter", true},   {" please tell me", true}, {"Writer's notes", false},
-                 {"Dear Sir, please", false}, {"Write", false},          {"", false}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(eval_is_instruction((dpi_bytes){cases[i].text, strlen(cases[i].text)}),
-                         cases[i].is);
-    assert_false(eval_is_instruction((dpi_bytes){NULL, 0}));
-}

@@ -170,3 +170,44 @@ TEST(test_refused) {
     assert_error(dpi_prompts_create(model, &o, 12, &prompts, ERR), ARG,
                  "the public prompt with its examples has ");
 }
+
+TEST(test_orders) {
+    const struct {
+        const char *text;
+        bool is;
+    } cases[] = {{"Write a letter", true},    {" please tell me", true}, {"Writer's notes", false},
+                 {"Dear Sir, please", false}, {"GIVE", true},            {"", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(dpi_prompt_is_order((dpi_bytes){cases[i].text, strlen(cases[i].text)}),
+                         cases[i].is);
+    assert_int_equal(dpi_prompt_is_order((dpi_bytes){NULL, 0}), 0);
+}
+
+/* What a description asks for beside the prompt, and what leaves it to the caller. */
+TEST(test_described_wording) {
+    static const dpi_bytes own[] = {{"!", 1}};
+    dpi_bytes stops[DPI_STOPS_MAX];
+    dpi_prompt_options p;
+    dpi_wording w;
+    dpi_prompt_options_init(&p);
+    dpi_wording_init(&w);
+    assert_ok(dpi_wording_choose(&p, model, &w, stops, ERR));
+    assert_true(dpi_wording_is_default(&w));
+    p.description = (dpi_bytes){"letters", 7}, p.chat = DPI_CHAT_CHATML;
+    w.stops = own, w.n_stops = 1;
+    assert_ok(dpi_wording_choose(&p, model, &w, stops, ERR));
+    assert_true(w.n_stops == 2 && w.stops == stops && w.ban_refusals == 1);
+    assert_memory_equal(w.stops[0].data, "\"", 1);
+    assert_memory_equal(w.stops[1].data, "!", 1);
+    assert_memory_equal(w.answer.data, " \"", 2);
+    assert_ok(dpi_wording_choose(&p, model, &w, stops, ERR)); /* there is an answer */
+    assert_int_equal(w.n_stops, 2);
+    dpi_wording_init(&w);
+    p.chat = DPI_CHAT_NONE;
+    assert_ok(dpi_wording_choose(&p, model, &w, stops, ERR));
+    assert_true(w.n_stops == 1 && w.ban_refusals == 0);
+    dpi_wording_init(&w);
+    p.private_prompt = (dpi_bytes){"{reference}", 11};
+    assert_ok(dpi_wording_choose(&p, model, &w, stops, ERR));
+    assert_true(dpi_wording_is_default(&w));
+}

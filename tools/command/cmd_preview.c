@@ -78,7 +78,6 @@ static int read_options(trying *t) {
     o->wording = &t->texts.wording.wording;
     if (code == CLI_OK)
         code = prompt_texts_read(a, &t->texts.prompts, &o->prompts);
-    o->prompts.answer = o->wording->answer;
     return code;
 }
 
@@ -108,6 +107,8 @@ static int try_prompts(trying *t) {
         code = read_records(t);
     if (code == CLI_OK)
         code = cli_open_model(t->a->model, &model, &t->model, NULL);
+    if (code == CLI_OK)
+        code = wording_options_bind(t->a, t->model, &t->texts.wording);
     if (code != CLI_OK)
         return code;
     t->options.model = t->model, t->options.records = &t->records;

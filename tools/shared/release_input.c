@@ -149,24 +149,6 @@ static int open_job(const args *a, release_input *in, dpi_release_options *o) {
     return code;
 }
 
-/* By its first word, an order to somebody. */
-static bool is_instruction(dpi_bytes prompt) {
-    static const char *const orders[] = {"please", "write", "generate", "create", "give", "compose",
-                                         "produce", "answer", "summarize", "summarise", "imagine"};
-    size_t n = 0;
-    char first[16] = "";
-    for (; n < prompt.n_bytes && n < sizeof first - 1; n++) {
-        const char small = (char)(prompt.data[n] | 0x20);
-        if (small < 'a' || small > 'z')
-            break;
-        first[n] = small;
-    }
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
-        if (strcmp(first, orders[i]) == 0)
-            return true;
-    return false;
-}
-
 /* A chat model without a record has to guess what is wanted, and C is for what it guesses wrong. A
  * base model goes on with a text, and so with an order. */
 static void note_kind(const dpi_release_options *o, const dpi_model_info *info) {
@@ -177,7 +159,7 @@ static void note_kind(const dpi_release_options *o, const dpi_model_info *info) 
     if (chats && !said && o->method.method != DPI_METHOD_PLAIN)
         cli_note("warning: the public prompt does not say what kind of documents these are; say it "
                  "with --describe, in words such as 'hospital discharge letters'");
-    if (!chats && is_instruction(p->public_prompt))
+    if (!chats && dpi_prompt_is_order(p->public_prompt))
         cli_note("warning: the public prompt is an instruction, and the model has no chat format: "
                  "it goes on with the text and follows no order; use --describe or --example, or "
                  "begin the document, as 'Ticket:' does");
