@@ -138,8 +138,9 @@ DPI_API const dpi_run *dpi_release_run(const dpi_release *release);
 /* How its texts are worded; the release's own. */
 DPI_API const dpi_wording *dpi_release_wording(const dpi_release *release);
 
-/* Its prompts in full, as JSON: a string that the caller frees with dpi_private_free, of one release
- * always the same bytes, whose SHA-256 the claim has. docs/report.md has the keys. Errors: MEMORY. */
+/* Its prompts in full, as JSON: a string that the caller frees with dpi_private_free, of one
+ * release always the same bytes, whose SHA-256 the claim has. docs/report.md has the keys. Errors:
+ * MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_prompts(const dpi_release *release, char **json,
                                                       dpi_error *err);
 
