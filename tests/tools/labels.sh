@@ -169,7 +169,7 @@ cp letters.csv kept.csv; cp names kept.names
 sed -i 's/^cid;cardiology/cid;surgery/' letters.csv
 refuse 1 "the records are not those that it began with" resume held
 cp kept.csv letters.csv; sed -i 's/neurology/urology/' names
-refuse 1 "prompts was" resume held
+refuse 1 "labels was" resume held
 cp kept.names names; works resume held; expect_lines 40 held.jsonl
 sed -i 's/neurology/urology/' names
 works plan "${noisy[@]}" --job other; cp kept.names names
