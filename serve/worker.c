@@ -50,6 +50,19 @@ answer *answer_create(void) {
     return a;
 }
 
+bool answer_shape(answer *a, const dpi_model *model, const dpi_wording *wording,
+                  dpi_grammar **grammar, refusal *why) {
+    dpi_error err;
+    a->grammar = *grammar;
+    *grammar = NULL;
+    dpi_status status = dpi_word_rules_create(wording, model, &a->rules, &err);
+    if (status == DPI_STATUS_OK && a->grammar)
+        status = dpi_mask_create(a->grammar, model, &a->mask, &err);
+    if (status == DPI_STATUS_OK && a->grammar)
+        status = dpi_mask_check_length(a->mask, a->method.n_tokens, &err);
+    return status == DPI_STATUS_OK || refuse_error(why, &err);
+}
+
 /* With the lock held, or where nobody else has the answer. */
 static void answer_drop(answer *a) {
     if (--a->n_owners > 0)
@@ -61,6 +74,8 @@ static void answer_drop(answer *a) {
     free(a->records);
     dpi_private_free(a->tokens);
     dpi_word_rules_free(a->rules);
+    dpi_mask_free(a->mask);
+    dpi_grammar_free(a->grammar);
     dpi_private_free(a->text);
     free(a);
 }
@@ -208,6 +223,7 @@ static dpi_status create_generation(worker *w, answer *a, dpi_error *err) {
     o.n_ref = a->references ? a->method.n_ref : 0;
     o.n_prefix = a->n_prefix;
     o.rules = a->rules;
+    o.mask = a->mask;
     find_kept(w, a);
     o.prompt_seqs = a->prompt_seqs;
     o.n_held = a->n_held;

@@ -23,6 +23,8 @@ typedef struct answer {
     size_t n_tokens;
     dpi_sampler_options method; /* n_tokens is T */
     dpi_word_rules *rules; /* how it is worded; the answer's */
+    dpi_grammar *grammar;  /* of its texts, and the mask of it; the answer's. NULL: any text */
+    dpi_mask *mask;
     bool is_seeded;
     uint64_t bits; /* the state of its random bits, with is_seeded */
     int32_t n_seq; /* sequences that it needs: 1, and one for each prompt of a record */
@@ -90,6 +92,10 @@ worker_memory worker_memory_get(const worker *w);
 
 /* NULL: out of memory. */
 answer *answer_create(void);
+/* How it is worded and of which form it is, once its method is set. *grammar (NULL: any text) is
+ * the answer's from here on. False: *why. */
+bool answer_shape(answer *a, const dpi_model *model, const dpi_wording *wording,
+                  dpi_grammar **grammar, refusal *why);
 /* The caller needs it no more: an answer that is drawn is stopped. NULL is allowed. */
 void answer_leave(worker *w, answer *a);
 
