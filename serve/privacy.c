@@ -69,9 +69,9 @@ static json_t *plan_object(const settled *s) {
     dpi_run_label(c, label, sizeof label);
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:i, s:i, s:f, s:f, s:i, s:I, s:f, s:f, s:i, s:I, "
-        "s:o, s:s}",
+        "s:o, s:s, s:f, s:i, s:f}",
         "dataset", s->dataset->name, "guarantee", label, "scope",
-        dpi_scope_name(s->dataset->scope), "pace", dataset_pace(s->dataset), "epsilon",
+        dpi_scope_name(s->dataset->scope), "pace", dataset_pace(c->method.pace), "epsilon",
         dpi_run_epsilon(c), "delta", c->method.delta, "rho", dpi_run_rho(c), "batch",
         (int)c->method.n_ref, "tokens", (int)c->method.n_tokens, "clip", c->plan.clip, "eta",
         c->plan.eta, "prompt_tokens", (int)s->prompts_info.n_public, "batches",
@@ -80,7 +80,8 @@ static json_t *plan_object(const settled *s) {
         (int)s->info.order, "answers_left",
         (json_int_t)(s->amount > 0 ? left_of(s) / s->amount : 0), "factor",
         isfinite(factor) ? json_real(factor) : json_null(), "references_are",
-        dpi_hearing_text(dpi_hearing_of(factor)));
+        dpi_hearing_text(dpi_hearing_of(factor)), "pace_theta", c->method.pace_theta, "pace_tokens",
+        (int)c->method.pace_tokens, "pace_share", c->method.pace_share);
 }
 
 static void run_plan(job *j) {

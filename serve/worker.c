@@ -451,7 +451,8 @@ void worker_count(worker *w, worker_counts *counts) {
 static dpi_status find_memory(worker *w, const dpi_session_options *session, dpi_error *err) {
     const dpi_model *model = w->options.model;
     dpi_model_info info;
-    uint64_t idle, most;
+    dpi_session_options search = w->options.session;
+    uint64_t idle, most, searching = 0;
     dpi_model_info_init(&info);
     dpi_status status = dpi_model_info_get(model, &info, err);
     const int32_t n_ctx = session->n_ctx > 0 ? session->n_ctx : info.n_ctx_train;
@@ -459,11 +460,15 @@ static dpi_status find_memory(worker *w, const dpi_session_options *session, dpi
         status = dpi_session_memory(model, session, 0, 0, &idle, err);
     if (status == DPI_STATUS_OK)
         status = dpi_session_memory(model, session, n_ctx, 0, &most, err);
+    search.n_seq = w->options.n_searching;
+    if (status == DPI_STATUS_OK && search.n_seq > 0)
+        status = dpi_session_memory(model, &search, n_ctx, 0, &searching, err);
     if (status != DPI_STATUS_OK)
         return status;
     const uint64_t now = w->options.n_bytes;
     const int64_t more = session->n_kept > 0 ? w->options.kept_bytes : 0;
-    w->memory = (worker_memory){(int64_t)(now + idle), more, (int64_t)(now + most) + more};
+    w->memory = (worker_memory){(int64_t)(now + idle), more,
+                                (int64_t)(now + most + searching) + more};
     return DPI_STATUS_OK;
 }
 

@@ -63,6 +63,8 @@ typedef struct worker_options {
     int32_t n_parallel;          /* answers that are drawn at a time */
     int32_t n_seq_most;          /* sequences of one answer, most; at least 1 */
     int32_t n_waiting;           /* answers that may wait for that */
+    int32_t n_searching;         /* sequences of one more session, where others find a pace; 0:
+                                    there is none */
     int64_t kept_bytes;          /* for caches of records between answers; 0: none is kept */
     int64_t n_records;           /* that there are */
     uint64_t n_bytes;            /* memory of the process without records and answers */
@@ -84,7 +86,7 @@ int32_t worker_n_ctx(const worker *w);
 
 /* Bytes of this process: once it has answered and nothing is drawn, without caches of records; of
  * these at most; and in all with all answers that may be drawn at a time, each with its context
- * full. They follow from the options: clients see them. */
+ * full, and a pace that is searched. They follow from the options: clients see them. */
 typedef struct worker_memory {
     int64_t idle, kept, most;
 } worker_memory;

@@ -157,7 +157,8 @@ s.stop()
 refused("allowed those of the ledger: 8", options_of(9, ""))
 
 # ---- A pace, and a budget for each unit ------------------------------------------------------------------------------
-for more, words in ((",pace=top", "pace-theta is not there"), (",pace=auto", "allowed none, top, change, share"),
+for more, words in ((",pace=top", "pace-theta is not there"), (",pace=best", "allowed none, top, change, share, auto"),
+                    (",pace=auto,pace-theta=.5", "has no such number"),
                     (",pace-tokens=4", "has no such number"), (",scope=unit", "unit is not there"),
                     (",pace=top,pace-theta=.6,pace-tokens=0", "pace-tokens: found '0'")):
     refused(words, options_of(8, more, "none"))
@@ -175,8 +176,21 @@ report = json.dumps(check_report(s, answer))
 check('"pace": "top"' in report and '"unit"' in report, "the report has pace and scope")
 s.stop()
 refused("", options_of(8, ",unit=who")) # another scope
-s = serve_anew(more=",unit=who,batch=5")
+s = serve_anew(more=",batch=5")
 check(s.plan(3, 20)["clip"] < paced["clip"], "a pace leaves more for each token")
+without = s.metric("memory_most_bytes")
+s.stop()
+# One that is found for the question is that of a run, and that of the answer.
+s = serve_anew(more=",batch=5,pace=auto")
+check(s.metric("memory_most_bytes") > without, "memory in which a pace is found")
+found, shown = s.plan(3, 20), run("plan", model, "--records", "40", "-B", "5", "--num", "1", "--epsilon", "3", "--delta", "1e-5",
+                                  "--query", "Which problem do people have?", "-n", "20", "-c", "512", "--temp", "1", "--json")
+shown = json.loads(shown.stdout)
+check(found["pace"] == "top" and found["pace_tokens"] == shown["n_private"] > 0, "a pace that is found: %s" % found)
+check(abs(found["clip"] - shown["C"]) < 1e-9 and found["factor"] > 10, "what it leaves: %s" % found)
+code, answer = s.chat(question(3, 20))
+claim = json.dumps(check_report(s, answer))
+check(code == 200 and '"pace_texts": 2' in claim, "the report says that the pace was found: %s" % claim)
 s.stop()
 
 # ---- Principals, and a budget that ends -----------------------------------------------------------------------------
