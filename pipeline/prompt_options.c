@@ -90,6 +90,13 @@ static dpi_status check_examples(const dpi_prompt_options *o, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+static dpi_status check_turns(const dpi_prompt_options *o, dpi_error *err) {
+    const int32_t most = DPI_EXAMPLES_MAX - o->n_examples;
+    return o->n_turns >= 0 && o->n_turns <= most
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_ARG, "turns: found %d, allowed 0..%d", o->n_turns, most);
+}
+
 dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err) {
     if (o->struct_size != sizeof *o)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_prompt_options: struct_size is %zu, must be %zu",
@@ -102,6 +109,7 @@ dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err)
     DPI_TRY(check_query(o, err));
     DPI_TRY(check_description(o, err));
     DPI_TRY(check_examples(o, err));
+    DPI_TRY(check_turns(o, err));
     int n = o->private_prompt.data ? dpi_count_references(o->private_prompt) : 1;
     if (n != 1)
         return dpi_fail(err, DPI_STATUS_ARG,

@@ -35,6 +35,8 @@ struct dpi_prompts {
     owned_text private_text, public_text, system, answer, answer_end;
     owned_text examples[DPI_EXAMPLES_MAX]; /* as earlier answers */
     int32_t n_examples, example_in;
+    owned_text asked[DPI_EXAMPLES_MAX], answered[DPI_EXAMPLES_MAX]; /* [n_turns] earlier turns */
+    int32_t n_turns;
     int32_t place; /* a record_place */
     size_t before; /* bytes of private_text before {reference} */
     int32_t *public_tokens, *answer_tokens; /* the latter [info.n_answer] */
@@ -156,10 +158,8 @@ static dpi_status make_answer(const dpi_prompts *p, dpi_bytes text, owned_text *
     return join(view(p->answer), text, view(p->answer_end), answer, err);
 }
 
-/* The text is an answer to the public prompt. */
-static void add_turn(const dpi_prompts *p, dpi_bytes answer, conversation *c) {
-    const owned_text *asked = &p->public_text;
-    c->turns[c->n_turns++] = (dpi_turn){asked->data, answer.data, asked->n_bytes, answer.n_bytes};
+static void add_turn(owned_text asked, dpi_bytes answer, conversation *c) {
+    c->turns[c->n_turns++] = (dpi_turn){asked.data, answer.data, asked.n_bytes, answer.n_bytes};
 }
 
 /* An answer as item k of a list, counted from 1, behind others. */
@@ -200,10 +200,13 @@ static dpi_status encode_answers(const dpi_prompts *p, bool with_examples, const
     dpi_status status = DPI_STATUS_OK;
     if (p->place == IN_LIST)
         status = make_list(p, with_examples, record, &list, err);
+    for (int32_t i = 0; i < p->n_turns; i++)
+        add_turn(p->asked[i], view(p->answered[i]), &c);
+    /* Examples and records are answers to the public prompt. */
     for (int32_t i = 0; p->place != IN_LIST && with_examples && i < p->n_examples; i++)
-        add_turn(p, view(p->examples[i]), &c);
+        add_turn(p->public_text, view(p->examples[i]), &c);
     if (p->place == IN_TURN && record)
-        add_turn(p, *record, &c);
+        add_turn(p->public_text, *record, &c);
     c.begun = view(list);
     if (status == DPI_STATUS_OK)
         status = encode(p, &c, tokens, n_tokens, err);
@@ -345,6 +348,15 @@ static dpi_status choose_public(dpi_prompts *p, const dpi_prompt_options *o, boo
                      &p->public_text, err);
 }
 
+static dpi_status copy_turns(dpi_prompts *p, const dpi_prompt_options *o, dpi_error *err) {
+    for (; p->n_turns < o->n_turns; p->n_turns++) {
+        const dpi_turn *t = &o->turns[p->n_turns];
+        DPI_TRY(copy_text((dpi_bytes){t->user, t->n_user}, &p->asked[p->n_turns], err));
+        DPI_TRY(copy_text((dpi_bytes){t->answer, t->n_answer}, &p->answered[p->n_turns], err));
+    }
+    return DPI_STATUS_OK;
+}
+
 static dpi_status choose_texts(dpi_prompts *p, const dpi_prompt_options *o, dpi_error *err) {
     const bool base = p->info.chat == DPI_CHAT_NONE;
     const dpi_bytes none = {NULL, 0};
@@ -352,6 +364,7 @@ static dpi_status choose_texts(dpi_prompts *p, const dpi_prompt_options *o, dpi_
     DPI_TRY(copy_text(o->system, &p->system, err));
     DPI_TRY(copy_text(o->answer, &p->answer, err));
     DPI_TRY(copy_text(o->answer_end, &p->answer_end, err));
+    DPI_TRY(copy_turns(p, o, err));
     DPI_TRY(choose_public(p, o, base, err));
     p->example_in = o->example_in;
     p->place = o->private_prompt.data || o->query.data ? IN_TEXT
@@ -482,8 +495,11 @@ void dpi_prompts_free(dpi_prompts *p) {
     dpi_private_free(p->system.data);
     dpi_private_free(p->answer.data);
     dpi_private_free(p->answer_end.data);
-    for (int32_t i = 0; i < p->n_examples; i++)
+    for (int32_t i = 0; i < DPI_EXAMPLES_MAX; i++) {
         dpi_private_free(p->examples[i].data);
+        dpi_private_free(p->asked[i].data);
+        dpi_private_free(p->answered[i].data);
+    }
     dpi_private_free(p->public_tokens);
     dpi_private_free(p->answer_tokens);
     free(p);

@@ -192,14 +192,17 @@ static enum MHD_Result send_answer(call *c) {
 
 /* The tokens of the prompt, and T. */
 static bool encode_prompt(const server *s, const request *r, answer *a, refusal *why) {
-    const size_t capacity = 4 * (r->n_system + r->n_user) + DPI_PROMPT_FRAME;
+    size_t n_bytes = r->n_system + r->n_user;
+    for (size_t i = 0; i < r->n_turns; i++)
+        n_bytes += r->turns[i].n_user + r->turns[i].n_answer;
+    const size_t capacity = 4 * n_bytes + DPI_PROMPT_FRAME + r->n_turns * DPI_EARLIER_FRAME;
     dpi_error err;
     a->tokens = dpi_private_malloc(capacity * sizeof *a->tokens);
     if (!a->tokens)
         return refuse(why, 503, NULL, "no memory for a prompt");
-    if (dpi_prompt_encode(s->options.worker.model, r->is_chat ? s->options.chat : DPI_CHAT_NONE,
-                          r->system, r->n_system, r->user, r->n_user, a->tokens, capacity,
-                          &a->n_tokens, &err) != DPI_STATUS_OK)
+    if (dpi_turns_encode(s->options.worker.model, r->is_chat ? s->options.chat : DPI_CHAT_NONE,
+                         r->system, r->n_system, r->turns, r->n_turns, r->user, r->n_user,
+                         a->tokens, capacity, &a->n_tokens, &err) != DPI_STATUS_OK)
         return refuse_error(why, &err);
     const int64_t room = s->n_ctx - (int64_t)a->n_tokens;
     const int64_t most = s->options.n_tokens > 0 && s->options.n_tokens < room
@@ -227,17 +230,10 @@ static void settle_method(const server *s, const request *r, answer *a) {
     a->method.n_ref = 0;
     a->method.top_k = r->top_k < s->model.n_vocab ? r->top_k : 0;
     a->method.tau = r->tau;
+    a->method.top_p = r->top_p < 1 ? r->top_p : 0;
     a->method.isa = s->options.worker.session.isa;
     a->is_seeded = r->is_seeded;
     a->bits = r->seed;
-}
-
-static bool settle_wording(const server *s, const request *r, answer *a, refusal *why) {
-    const dpi_wording wording = request_wording(r);
-    dpi_error err;
-    return dpi_word_rules_create(&wording, s->options.worker.model, &a->rules, &err) ==
-               DPI_STATUS_OK ||
-           refuse_error(why, &err);
 }
 
 /* Random, so that it tells nothing of what else the server does. */
@@ -270,8 +266,10 @@ static enum MHD_Result reply_text(call *c, int form) {
     if (ok && !a)
         ok = refuse(&why, 503, NULL, "no memory for an answer");
     if (ok) {
+        const dpi_wording wording = request_wording(&r);
         settle_method(s, &r, a);
-        ok = settle_wording(s, &r, a, &why) && encode_prompt(s, &r, a, &why) &&
+        ok = encode_prompt(s, &r, a, &why) &&
+             answer_shape(a, s->options.worker.model, &wording, &r.grammar, &why) &&
              make_head(s, &r, a, &c->head, &why) && worker_submit(s->worker, a, &why);
     }
     request_free(&r);

@@ -69,12 +69,13 @@ static dpi_status read_choice(const dataset *d, const char *key, const char *tex
 }
 
 enum { N_KEYS = 13 };
-static const char *const paces[] = {"none", "top", "change", "share"};
-const char *dataset_pace(const dataset *d) { return paces[d->pace]; }
+static const char *const paces[] = {"none", "top", "change", "share", "auto"};
+enum { N_PACES = sizeof paces / sizeof *paces };
+const char *dataset_pace(int32_t pace) { return paces[pace]; }
 
 static dpi_status set_pace(dataset *d, const char *key, const char *value, dpi_error *err) {
     if (strcmp(key, "pace") == 0)
-        return read_choice(d, key, value, paces, 4, &d->pace, err);
+        return read_choice(d, key, value, paces, N_PACES, &d->pace, err);
     if (strcmp(key, "pace-theta") == 0)
         return read_number(d, key, value, 1, false, &d->pace_theta, err);
     if (strcmp(key, "pace-tokens") == 0)
@@ -124,16 +125,17 @@ bool dataset_key_is_text(const char *key) {
     return false;
 }
 
-/* All numbers of a pace are the operator's: what a server finds would depend on the question. */
+/* All numbers of a pace are the operator's, or they are found for each question. */
 dpi_status dataset_check(const dataset *d, dpi_error *err) {
     const bool has_quota = d->pace == DPI_PACE_TOP || d->pace == DPI_PACE_CHANGE;
+    const bool has_theta = has_quota || d->pace == DPI_PACE_SHARE;
     const bool needs_unit = d->scope == DPI_SCOPE_UNIT || d->max_per_unit > 0;
     const char *missing = !d->name[0]                                       ? "name"
                           : !d->path                                        ? "path"
                           : d->epsilon == 0                                 ? "epsilon"
                           : d->delta == 0                                   ? "delta"
                           : needs_unit && !d->unit                          ? "unit"
-                          : d->pace != DPI_PACE_NONE && d->pace_theta == 0  ? "pace-theta"
+                          : has_theta && d->pace_theta == 0                  ? "pace-theta"
                           : has_quota && d->pace_tokens == 0                ? "pace-tokens"
                           : d->pace == DPI_PACE_SHARE && d->pace_share == 0 ? "pace-share"
                                                                             : NULL;
@@ -147,10 +149,10 @@ dpi_status dataset_check(const dataset *d, dpi_error *err) {
                                       : ": 'dpinfer plan' finds the numbers of a pace");
     if ((has_quota || d->pace_tokens == 0) &&
         (d->pace == DPI_PACE_SHARE || d->pace_share == 0) &&
-        (d->pace != DPI_PACE_NONE || d->pace_theta == 0))
+        (has_theta || d->pace_theta == 0))
         return DPI_STATUS_OK;
     return fail_with(err, DPI_STATUS_ARG, "%s %s: the pace '%s' has no such number as is given",
-                     d->source.where, d->name, dataset_pace(d));
+                     d->source.where, d->name, dataset_pace(d->pace));
 }
 
 /* A key is once among the parts; `seen` [*n] has those before it. */
@@ -410,6 +412,15 @@ int32_t datasets_rows(const datasets *d) {
         most = n > most ? n : most;
     }
     return most;
+}
+
+int32_t datasets_searching(const datasets *d) {
+    dpi_pace_search search;
+    bool finds = false;
+    dpi_pace_search_init(&search);
+    for (int i = 0; i < d->n; i++)
+        finds |= d->v[i].pace == DPI_PACE_AUTO;
+    return finds ? search.n_texts : 0;
 }
 
 int64_t datasets_records(const datasets *d) {

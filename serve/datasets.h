@@ -31,7 +31,7 @@ typedef struct dataset {
     double epsilon, delta;
     int32_t batch; /* most B of an answer */
     int32_t scope; /* a dpi_scope, of the ledger */
-    int32_t pace;  /* a dpi_pace, with the numbers that it has; not AUTO */
+    int32_t pace;  /* a dpi_pace, with the numbers that it has; AUTO: found for each question */
     double pace_theta, pace_share;
     int32_t pace_tokens;
     dpi_records *records;
@@ -75,14 +75,16 @@ void datasets_close(datasets *d);
  * and drawn by nobody again; without one its row goes, as if it had never been begun. */
 dpi_status datasets_settle(const datasets *d, const stored *a, dpi_error *err);
 
-/* "none", "top", "change", "share". */
-const char *dataset_pace(const dataset *d);
+/* Of a dpi_pace: "none", "top", "change", "share", "auto". */
+const char *dataset_pace(int32_t pace);
 /* NULL: there is none of that name. */
 dataset *datasets_find(const datasets *d, const char *name);
 /* Records that may answer, of all datasets; most of a unit count, whether it has them or not. */
 int64_t datasets_records(const datasets *d);
 /* Most sequences of an answer: 1 without any dataset. */
 int32_t datasets_rows(const datasets *d);
+/* Most sequences of a session in which a pace is found; 0: no dataset has it found. */
+int32_t datasets_searching(const datasets *d);
 
 /* What the ledger says of a dataset now; its last words are kept, too. */
 dpi_status datasets_info(const datasets *d, dataset *one, dpi_dataset_info *info, dpi_error *err);

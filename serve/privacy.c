@@ -1,9 +1,11 @@
 /* privacy.c - what is told of budgets: plans, sums, reports. All of it is public. */
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "dpinfer/suggest.h"
 #include "serve/books.h"
 
 enum { HISTORY = 100 /* charges of a dataset that are told */ };
@@ -62,19 +64,24 @@ static int64_t left_of(const settled *s) {
 
 static json_t *plan_object(const settled *s) {
     const dpi_run *c = &s->claim;
+    const double factor = dpi_hearing_factor(&c->method, &c->plan);
     char label[160];
     dpi_run_label(c, label, sizeof label);
     return json_pack(
-        "{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:i, s:i, s:f, s:f, s:i, s:I, s:f, s:f, s:i, s:I}",
+        "{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:i, s:i, s:f, s:f, s:i, s:I, s:f, s:f, s:i, s:I, "
+        "s:o, s:s, s:f, s:i, s:f}",
         "dataset", s->dataset->name, "guarantee", label, "scope",
-        dpi_scope_name(s->dataset->scope), "pace", dataset_pace(s->dataset), "epsilon",
+        dpi_scope_name(s->dataset->scope), "pace", dataset_pace(c->method.pace), "epsilon",
         dpi_run_epsilon(c), "delta", c->method.delta, "rho", dpi_run_rho(c), "batch",
         (int)c->method.n_ref, "tokens", (int)c->method.n_tokens, "clip", c->plan.clip, "eta",
         c->plan.eta, "prompt_tokens", (int)s->prompts_info.n_public, "batches",
         (json_int_t)((s->n_units + c->method.n_ref - 1) / c->method.n_ref), "cost",
         books_divergence(s->amount), "remaining", books_divergence(left_of(s)), "order",
         (int)s->info.order, "answers_left",
-        (json_int_t)(s->amount > 0 ? left_of(s) / s->amount : 0));
+        (json_int_t)(s->amount > 0 ? left_of(s) / s->amount : 0), "factor",
+        isfinite(factor) ? json_real(factor) : json_null(), "references_are",
+        dpi_hearing_text(dpi_hearing_of(factor)), "pace_theta", c->method.pace_theta, "pace_tokens",
+        (int)c->method.pace_tokens, "pace_share", c->method.pace_share);
 }
 
 static void run_plan(job *j) {

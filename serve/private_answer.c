@@ -142,7 +142,6 @@ static void submit_finish(void *user) {
 static bool make_answer(private_answer *p, refusal *why) {
     const settled *s = &p->settled;
     const dpi_wording wording = request_wording(&p->request);
-    dpi_error err;
     answer *a = p->a = answer_create();
     if (!a)
         return refuse(why, 503, NULL, "no memory for an answer");
@@ -161,8 +160,8 @@ static bool make_answer(private_answer *p, refusal *why) {
     if (!a->tokens || !a->references || !a->n_references || !a->records || !p->units)
         return refuse(why, 503, NULL, "no memory for an answer");
     memcpy(a->tokens, dpi_prompts_public(s->prompts), a->n_tokens * sizeof *a->tokens);
-    if (dpi_word_rules_create(&wording, p->b->model, &a->rules, &err) != DPI_STATUS_OK)
-        return refuse_error(why, &err);
+    if (!answer_shape(a, p->b->model, &wording, &p->request.grammar, why))
+        return false;
     a->prepare = submit_prepare;
     a->ended = submit_finish;
     a->owner = p;

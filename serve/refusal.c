@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *type_of(int http) {
     switch (http) {
@@ -66,12 +67,22 @@ dpi_status fail_with(dpi_error *err, dpi_status code, const char *format, ...) {
     return code;
 }
 
+/* The library has another name for what a request calls max_tokens. */
+static bool refuse_field(refusal *r, const char *message) {
+    static const char name[] = "n_tokens: ";
+    const size_t n = sizeof name - 1;
+    return strncmp(message, name, n) == 0
+               ? refuse(r, 400, "max_tokens", "max_tokens: %s", message + n)
+               : refuse(r, 400, NULL, "%s", message);
+}
+
 bool refuse_error(refusal *r, const dpi_error *err) {
     switch (err->code) {
     case DPI_STATUS_ARG:
     case DPI_STATUS_UNSUPPORTED:
+    case DPI_STATUS_LIMIT:  /* of a grammar */
     case DPI_STATUS_BUDGET: /* of one text: no clip bound fits */
-        return refuse(r, 400, NULL, "%s", err->message);
+        return refuse_field(r, err->message);
     case DPI_STATUS_MEMORY:
         return refuse(r, 503, NULL, "%s", err->message);
     case DPI_STATUS_IO: /* its files are no business of the client's */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "dpinfer/memory.h"
+#include "dpinfer/schema.h"
 
 /* The value as the client wrote it, cut where it is long. */
 static void show(const json_t *value, char text[48]) {
@@ -44,6 +45,12 @@ static bool read_integer(const json_t *value, const char *name, int64_t min, int
     return refuse_value(why, name, value, allowed);
 }
 
+static bool read_top_p(const json_t *value, double *top_p, refusal *why) {
+    *top_p = json_number_value(value);
+    return (json_is_number(value) && *top_p > 0 && *top_p <= 1) ||
+           refuse_value(why, "top_p", value, "0 < x <= 1");
+}
+
 static bool read_tau(const json_t *value, double *tau, refusal *why) {
     const double found = json_number_value(value);
     if (!json_is_number(value) || !(found == 0 || (found >= .01 && found <= 100)))
@@ -64,18 +71,17 @@ static bool copy_text(const char *bytes, size_t n_bytes, char **text, size_t *n,
     return true;
 }
 
-/* Each member of an object is one of `allowed`, which ends with NULL. */
-static bool check_members(const json_t *object, const char *what, const char *const *allowed,
-                          refusal *why) {
+/* Each member of an object is null, or one of `allowed`, which ends with NULL. */
+static bool check_members(const json_t *object, const char *field, const char *what,
+                          const char *const *allowed, refusal *why) {
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)object, key, value) {
         const char *const *name = allowed;
         while (*name && strcmp(key, *name) != 0)
             name++;
-        if (!*name)
-            return refuse(why, 400, "messages", "messages: '%.60s' is not a field of a %s", key,
-                          what);
+        if (!*name && !json_is_null(value))
+            return refuse(why, 400, field, "%s: '%.60s' is not a field of a %s", field, key, what);
     }
     return true;
 }
@@ -94,35 +100,60 @@ static bool read_content(const json_t *content, char **text, size_t *n, refusal 
         if (!type || strcmp(type, "text") != 0 || !json_is_string(words))
             return refuse(why, 400, "messages", "content: found a part that is no text, allowed "
                                                 "parts of the type text");
-        if (!check_members(part, "part of the content", members, why) ||
+        if (!check_members(part, "messages", "part of the content", members, why) ||
             !copy_text(json_string_value(words), json_string_length(words), text, n, why))
             return false;
     }
     return true;
 }
 
-/* The library renders one message of a user, and what the system says before it. */
-static bool read_messages(const json_t *messages, request *r, refusal *why) {
+static bool is_system(const json_t *message) {
+    const char *role = json_string_value(json_object_get(message, "role"));
+    return role && (strcmp(role, "system") == 0 || strcmp(role, "developer") == 0);
+}
+
+/* What the user said last, with its answer, is an earlier turn. */
+static bool read_answer(const json_t *content, request *r, refusal *why) {
+    char *answer = NULL;
+    size_t n_answer = 0;
+    const bool ok = read_content(content, &answer, &n_answer, why);
+    r->turns[r->n_turns++] = (dpi_turn){r->user, answer, r->n_user, n_answer};
+    r->user = NULL;
+    r->n_user = 0;
+    return ok;
+}
+
+/* role NULL: of the system. */
+static bool read_message(const json_t *message, size_t i, const char *role, request *r,
+                         refusal *why) {
     static const char *const members[] = {"role", "content", "name", NULL};
+    const json_t *content = json_object_get(message, "content");
+    const char *found = json_string_value(json_object_get(message, "role"));
+    if (role && (!found || strcmp(found, role) != 0))
+        return refuse(why, 400, "messages", "messages: the role of message %zu must be '%s'",
+                      i + 1, role);
+    if (!check_members(message, "messages", "message", members, why))
+        return false;
+    if (!role)
+        return read_content(content, &r->system, &r->n_system, why);
+    return strcmp(role, "user") == 0 ? read_content(content, &r->user, &r->n_user, why)
+                                     : read_answer(content, r, why);
+}
+
+/* What the system says may come first; then user and assistant speak in turn, and the user has the
+ * last word. */
+static bool read_messages(const json_t *messages, request *r, refusal *why) {
     const size_t n = json_array_size(messages);
-    if (!json_is_array(messages) || n < 1 || n > 2)
+    const size_t first = n > 1 && is_system(json_array_get(messages, 0));
+    if (!json_is_array(messages) || (n - first) % 2 == 0 ||
+        (n - first) / 2 > REQUEST_TURNS_MAX)
         return refuse(why, 400, "messages",
-                      "messages: found %zu, allowed one of the user, and one of the system before "
-                      "it", n);
+                      "messages: found %zu, allowed one of the system, or none, and then 1..%d of "
+                      "user and assistant in turn, the last one of the user",
+                      n, 2 * REQUEST_TURNS_MAX + 1);
     for (size_t i = 0; i < n; i++) {
-        const json_t *message = json_array_get(messages, i);
-        const json_t *content = json_object_get(message, "content");
-        const char *role = json_string_value(json_object_get(message, "role"));
-        const bool is_user = role && strcmp(role, "user") == 0;
-        const bool is_system =
-            role && (strcmp(role, "system") == 0 || strcmp(role, "developer") == 0);
-        if (i + 1 == n ? !is_user : !is_system)
-            return refuse(why, 400, "messages",
-                          "messages: the role of message %zu must be '%s'", i + 1,
-                          i + 1 == n ? "user" : "system");
-        if (!check_members(message, "message", members, why) ||
-            !(is_user ? read_content(content, &r->user, &r->n_user, why)
-                      : read_content(content, &r->system, &r->n_system, why)))
+        const char *role = i < first ? NULL : (i - first) % 2 == 0 ? "user" : "assistant";
+        if (!read_message(json_array_get(messages, i), i, role, r, why))
             return false;
     }
     return true;
@@ -193,6 +224,52 @@ static bool read_presence(const json_t *value, request *r, refusal *why) {
         return refuse_value(why, "presence_penalty", value, "0..2");
     r->repeat_penalty = exp(amount / DPI_REPEAT_SCALE);
     return true;
+}
+
+/* An object of any members. */
+static const char any_object[] = "{\"type\": \"object\"}";
+
+/* A schema, as the text that the library reads. */
+static bool make_grammar(const char *schema, size_t n_bytes, request *r, refusal *why) {
+    dpi_error err;
+    const dpi_status status = dpi_grammar_from_schema(schema, n_bytes, &r->grammar, &err);
+    if (status == DPI_STATUS_OK)
+        return true;
+    return refuse(why, status == DPI_STATUS_MEMORY ? 503 : 400, "response_format",
+                  "response_format: %s", err.message);
+}
+
+/* {"name", "description", "strict", "schema"}: a schema is always held to. */
+static bool read_schema(const json_t *value, request *r, refusal *why) {
+    static const char *const members[] = {"name", "description", "strict", "schema", NULL};
+    const json_t *schema = json_object_get(value, "schema");
+    if (!json_is_object(schema))
+        return refuse(why, 400, "response_format",
+                      "response_format.json_schema.schema: found %s, allowed a JSON schema",
+                      schema ? "no object" : "none");
+    if (!check_members(value, "response_format", "json_schema", members, why))
+        return false;
+    char *text = json_dumps(schema, JSON_COMPACT);
+    const bool ok = text ? make_grammar(text, strlen(text), r, why)
+                         : refuse(why, 503, NULL, "no memory for a schema");
+    dpi_private_free(text);
+    return ok;
+}
+
+static bool read_format(const json_t *value, request *r, refusal *why) {
+    static const char *const members[] = {"type", NULL};
+    static const char *const of_schema[] = {"type", "json_schema", NULL};
+    const char *type = json_string_value(json_object_get(value, "type"));
+    const bool is_schema = type && strcmp(type, "json_schema") == 0;
+    const bool is_object = type && strcmp(type, "json_object") == 0;
+    if (!is_schema && !is_object && !(type && strcmp(type, "text") == 0))
+        return refuse_value(why, "response_format", value,
+                            "the type text, json_object or json_schema");
+    if (!check_members(value, "response_format", type, is_schema ? of_schema : members, why))
+        return false;
+    return is_schema   ? read_schema(json_object_get(value, "json_schema"), r, why)
+           : is_object ? make_grammar(any_object, sizeof any_object - 1, r, why)
+                       : true;
 }
 
 dpi_wording request_wording(const request *r) {
@@ -295,6 +372,10 @@ static bool check_privacy(const json_t *object, const request *r, int form, refu
     if (r->has_tau && r->tau == 0)
         return refuse(why, 400, "temperature", "temperature: found 0, allowed .01..100 with a "
                                                "dataset");
+    if (r->top_p < 1)
+        return refuse(why, 400, "top_p",
+                      "top_p: found %g, allowed 1 with a dataset: records change the mass of "
+                      "tokens; top_k chooses them by the public prompt", r->top_p);
     return true;
 }
 
@@ -318,7 +399,6 @@ static bool read_fixed(const char *key, const json_t *value, refusal *why) {
     } fixed[] = {
         {"n", "1", 1},
         {"best_of", "1", 1},
-        {"top_p", "1", 1},
         {"min_p", "0", 0},
         {"frequency_penalty", "0", 0},
         {"repeat_penalty", "1", 1},
@@ -327,7 +407,6 @@ static bool read_fixed(const char *key, const json_t *value, refusal *why) {
         {"echo", "false", NAN},
         {"suffix", "null", NAN},
         {"tools", "null", NAN},
-        {"response_format", "{\"type\": \"text\"}", NAN},
     };
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
         if (strcmp(key, fixed[i].name) != 0)
@@ -335,11 +414,8 @@ static bool read_fixed(const char *key, const json_t *value, refusal *why) {
         const bool is_empty = json_is_null(value) || json_is_false(value) ||
                               (json_is_object(value) && json_object_size(value) == 0) ||
                               (json_is_array(value) && json_array_size(value) == 0);
-        const char *type = json_string_value(json_object_get(value, "type"));
-        const bool is_text = strcmp(key, "response_format") == 0 && type &&
-                             strcmp(type, "text") == 0;
         const bool is_same = json_is_number(value) && json_number_value(value) == fixed[i].number;
-        if (is_same || is_text || (isnan(fixed[i].number) && is_empty) || json_is_null(value))
+        if (is_same || (isnan(fixed[i].number) && is_empty) || json_is_null(value))
             return true;
         return refuse_value(why, fixed[i].name, value, fixed[i].allowed);
     }
@@ -371,6 +447,10 @@ static bool read_field(const char *key, const json_t *value, request *r, refusal
         return read_biases(value, r, why);
     if (strcmp(key, "presence_penalty") == 0)
         return read_presence(value, r, why);
+    if (strcmp(key, "response_format") == 0)
+        return read_format(value, r, why);
+    if (strcmp(key, "top_p") == 0)
+        return read_top_p(value, &r->top_p, why);
     if (strcmp(key, "temperature") == 0) {
         r->has_tau = true;
         return read_tau(value, &r->tau, why);
@@ -423,7 +503,8 @@ static json_t *load(const char *body, size_t n_bytes, refusal *why) {
 
 bool request_parse(const char *body, size_t n_bytes, int form, const request_defaults *defaults,
                    request *r, refusal *why) {
-    *r = (request){.tau = defaults->tau, .top_k = defaults->top_k, .repeat_penalty = 1};
+    *r = (request){.tau = defaults->tau, .top_k = defaults->top_k, .top_p = 1,
+                   .repeat_penalty = 1};
     json_t *object = load(body, n_bytes, why);
     if (!object)
         return false;
@@ -444,5 +525,10 @@ void request_free(request *r) {
     dpi_private_free(r->user);
     for (int32_t i = 0; i < r->n_stops; i++)
         dpi_private_free((char *)(uintptr_t)r->stops[i].data);
+    for (size_t i = 0; i < r->n_turns; i++) {
+        dpi_private_free((char *)(uintptr_t)r->turns[i].user);
+        dpi_private_free((char *)(uintptr_t)r->turns[i].answer);
+    }
+    dpi_grammar_free(r->grammar);
     *r = (request){0};
 }

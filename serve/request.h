@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "dpinfer/grammar.h"
 #include "dpinfer/wording.h"
 #include "serve/refusal.h"
 
@@ -18,6 +19,9 @@ typedef struct request_defaults {
     double tau;    /* temperature */
     int32_t top_k; /* 0: all tokens */
 } request_defaults;
+
+/* Earlier turns; with a record's own the library has room for as many. */
+enum { REQUEST_TURNS_MAX = DPI_TURNS_MAX - 1 };
 
 enum { DATASET_NAME_MAX = 63, LABEL_BYTES_MAX = 255 };
 
@@ -35,14 +39,17 @@ typedef struct request {
     uint64_t seed;
     int32_t n_tokens; /* T; 0: the client leaves it to the server */
     int32_t top_k;
-    double tau;
+    double tau, top_p; /* top_p 1: all tokens */
     char *system, *user; /* private memory; system NULL: none; user: the prompt, too */
     size_t n_system, n_user;
+    dpi_turn turns[REQUEST_TURNS_MAX]; /* [n_turns] come before `user`; private memory */
+    size_t n_turns;
     dpi_bytes stops[DPI_STOPS_MAX]; /* [n_stops] private memory */
     int32_t n_stops;
     dpi_token_bias biases[REQUEST_BIASES_MAX]; /* [n_biases] */
     int32_t n_biases;
     double repeat_penalty; /* 1: none */
+    dpi_grammar *grammar;  /* of the answer; the request's. NULL: any text */
 
     /* An answer about records. */
     char dataset[DATASET_NAME_MAX + 1]; /* "": without any, and the rest is 0 */

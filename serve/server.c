@@ -168,6 +168,7 @@ static dpi_status open_worker(server *s, dpi_error *err) {
         return status;
     o->n_seq_most = datasets_rows(&s->books.datasets);
     o->n_records = datasets_records(&s->books.datasets);
+    o->n_searching = datasets_searching(&s->books.datasets);
     status = worker_create(o, &s->worker, err);
     if (status != DPI_STATUS_OK)
         return status;

@@ -40,6 +40,8 @@ static void set_prompts(const request *r, dpi_prompt_options *o, int32_t chat) {
         o->query = text;
     else
         o->public_prompt = text;
+    o->turns = r->turns;
+    o->n_turns = (int32_t)r->n_turns;
     if (r->system)
         o->system = (dpi_bytes){r->system, r->n_system};
 }
@@ -61,6 +63,7 @@ static dpi_status make_claim(const books *b, const request *r, settled *s, dpi_e
     set_method(b, r, d, &o.method);
     set_prompts(r, &o.prompts, b->chat);
     o.wording = &wording;
+    o.grammar = r->grammar;
     dpi_status status = dpi_release_open(&o, &release, err);
     if (status != DPI_STATUS_OK)
         return status;

@@ -50,6 +50,19 @@ answer *answer_create(void) {
     return a;
 }
 
+bool answer_shape(answer *a, const dpi_model *model, const dpi_wording *wording,
+                  dpi_grammar **grammar, refusal *why) {
+    dpi_error err;
+    a->grammar = *grammar;
+    *grammar = NULL;
+    dpi_status status = dpi_word_rules_create(wording, model, &a->rules, &err);
+    if (status == DPI_STATUS_OK && a->grammar)
+        status = dpi_mask_create(a->grammar, model, &a->mask, &err);
+    if (status == DPI_STATUS_OK && a->grammar)
+        status = dpi_mask_check_length(a->mask, a->method.n_tokens, &err);
+    return status == DPI_STATUS_OK || refuse_error(why, &err);
+}
+
 /* With the lock held, or where nobody else has the answer. */
 static void answer_drop(answer *a) {
     if (--a->n_owners > 0)
@@ -61,6 +74,8 @@ static void answer_drop(answer *a) {
     free(a->records);
     dpi_private_free(a->tokens);
     dpi_word_rules_free(a->rules);
+    dpi_mask_free(a->mask);
+    dpi_grammar_free(a->grammar);
     dpi_private_free(a->text);
     free(a);
 }
@@ -208,6 +223,7 @@ static dpi_status create_generation(worker *w, answer *a, dpi_error *err) {
     o.n_ref = a->references ? a->method.n_ref : 0;
     o.n_prefix = a->n_prefix;
     o.rules = a->rules;
+    o.mask = a->mask;
     find_kept(w, a);
     o.prompt_seqs = a->prompt_seqs;
     o.n_held = a->n_held;
@@ -435,7 +451,8 @@ void worker_count(worker *w, worker_counts *counts) {
 static dpi_status find_memory(worker *w, const dpi_session_options *session, dpi_error *err) {
     const dpi_model *model = w->options.model;
     dpi_model_info info;
-    uint64_t idle, most;
+    dpi_session_options search = w->options.session;
+    uint64_t idle, most, searching = 0;
     dpi_model_info_init(&info);
     dpi_status status = dpi_model_info_get(model, &info, err);
     const int32_t n_ctx = session->n_ctx > 0 ? session->n_ctx : info.n_ctx_train;
@@ -443,11 +460,15 @@ static dpi_status find_memory(worker *w, const dpi_session_options *session, dpi
         status = dpi_session_memory(model, session, 0, 0, &idle, err);
     if (status == DPI_STATUS_OK)
         status = dpi_session_memory(model, session, n_ctx, 0, &most, err);
+    search.n_seq = w->options.n_searching;
+    if (status == DPI_STATUS_OK && search.n_seq > 0)
+        status = dpi_session_memory(model, &search, n_ctx, 0, &searching, err);
     if (status != DPI_STATUS_OK)
         return status;
     const uint64_t now = w->options.n_bytes;
     const int64_t more = session->n_kept > 0 ? w->options.kept_bytes : 0;
-    w->memory = (worker_memory){(int64_t)(now + idle), more, (int64_t)(now + most) + more};
+    w->memory = (worker_memory){(int64_t)(now + idle), more,
+                                (int64_t)(now + most + searching) + more};
     return DPI_STATUS_OK;
 }
 

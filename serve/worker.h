@@ -23,6 +23,8 @@ typedef struct answer {
     size_t n_tokens;
     dpi_sampler_options method; /* n_tokens is T */
     dpi_word_rules *rules; /* how it is worded; the answer's */
+    dpi_grammar *grammar;  /* of its texts, and the mask of it; the answer's. NULL: any text */
+    dpi_mask *mask;
     bool is_seeded;
     uint64_t bits; /* the state of its random bits, with is_seeded */
     int32_t n_seq; /* sequences that it needs: 1, and one for each prompt of a record */
@@ -61,6 +63,8 @@ typedef struct worker_options {
     int32_t n_parallel;          /* answers that are drawn at a time */
     int32_t n_seq_most;          /* sequences of one answer, most; at least 1 */
     int32_t n_waiting;           /* answers that may wait for that */
+    int32_t n_searching;         /* sequences of one more session, where others find a pace; 0:
+                                    there is none */
     int64_t kept_bytes;          /* for caches of records between answers; 0: none is kept */
     int64_t n_records;           /* that there are */
     uint64_t n_bytes;            /* memory of the process without records and answers */
@@ -82,7 +86,7 @@ int32_t worker_n_ctx(const worker *w);
 
 /* Bytes of this process: once it has answered and nothing is drawn, without caches of records; of
  * these at most; and in all with all answers that may be drawn at a time, each with its context
- * full. They follow from the options: clients see them. */
+ * full, and a pace that is searched. They follow from the options: clients see them. */
 typedef struct worker_memory {
     int64_t idle, kept, most;
 } worker_memory;
@@ -90,6 +94,10 @@ worker_memory worker_memory_get(const worker *w);
 
 /* NULL: out of memory. */
 answer *answer_create(void);
+/* How it is worded and of which form it is, once its method is set. *grammar (NULL: any text) is
+ * the answer's from here on. False: *why. */
+bool answer_shape(answer *a, const dpi_model *model, const dpi_wording *wording,
+                  dpi_grammar **grammar, refusal *why);
 /* The caller needs it no more: an answer that is drawn is stopped. NULL is allowed. */
 void answer_leave(worker *w, answer *a);
 

@@ -44,6 +44,11 @@ typedef struct dpi_prompt_options {
     dpi_bytes label;          /* PUBLIC: what {label} stands for in the prompts, where it may stand
                                  any number of times; none: {label} is text like any other */
     dpi_bytes system;         /* the system message of every prompt; none: without one */
+    const dpi_turn *turns;    /* [n_turns] PUBLIC: earlier turns of a conversation, which stand in
+                                 every prompt before all but the system message. Each is text as it
+                                 is, {label} and {reference} too. NULL (default): none */
+    int32_t n_turns;          /* 0..DPI_EXAMPLES_MAX - n_examples */
+    int32_t reserved;
     dpi_bytes answer;         /* PUBLIC: every prompt ends with it, behind the header of the answer,
                                  and earlier answers begin with it. In a release it is that of the
                                  wording. None: without one */

@@ -76,6 +76,20 @@ static void put_examples(writer *w, const dpi_prompt_options *o) {
     put_string(w, "]");
 }
 
+/* [what the user said, the answer] of each. */
+static void put_turns(writer *w, const dpi_prompt_options *o) {
+    put_string(w, ",\"turns\":[");
+    for (int32_t i = 0; i < o->n_turns; i++) {
+        const dpi_turn *t = &o->turns[i];
+        put_string(w, i > 0 ? ",[" : "[");
+        put_text(w, (dpi_bytes){t->user, t->n_user});
+        put_string(w, ",");
+        put_text(w, (dpi_bytes){t->answer, t->n_answer});
+        put_string(w, "]");
+    }
+    put_string(w, "]");
+}
+
 /* [label, what {label} stands for], where a prompt names it. */
 static void put_labels(writer *w, const dpi_plan *plan) {
     const bool named = dpi_prompt_options_have_label(&plan->options.prompts) != 0;
@@ -99,6 +113,7 @@ static void put_all(writer *w, const dpi_plan *plan, const dpi_prompts *p) {
     put_string(w, dpi_chat_name(plan->prompts_info.chat));
     put_string(w, "\"");
     put_key(w, "system", o->system);
+    put_turns(w, o);
     put_key(w, "public_prompt", dpi_prompts_public_text(p));
     put_key(w, "private_prompt", dpi_prompts_private_text(p));
     put_key(w, "description", o->description);

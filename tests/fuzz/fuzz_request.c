@@ -39,6 +39,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     if (ok) {
         require(r.n_user > 0 && strlen(r.user) == r.n_user);
         require(!r.system || strlen(r.system) == r.n_system);
+        require(r.n_turns <= REQUEST_TURNS_MAX && r.top_p > 0 && r.top_p <= 1);
+        for (size_t i = 0; i < r.n_turns; i++)
+            require(r.turns[i].user && strlen(r.turns[i].answer) == r.turns[i].n_answer);
         require(r.n_tokens >= 0 && r.n_tokens <= REQUEST_TOKENS_MAX);
         require(r.tau == 0 || (r.tau >= .01 && r.tau <= 100));
         require(r.top_k >= 0 && r.top_k <= 1 << 18);

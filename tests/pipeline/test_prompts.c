@@ -77,6 +77,25 @@ TEST(test_examples) {
     }
 }
 
+/* Earlier turns stand before all else in both prompts, as they are. */
+TEST(test_turns) {
+    static const dpi_turn turns[] = {{"Hi {label}.", "On {reference}.", 11, 15}, {"So?", "", 3, 0}};
+    const int32_t chats[] = {DPI_CHAT_ZEPHYR, DPI_CHAT_NONE};
+    for (int i = 0; i < 2; i++) {
+        dpi_prompt_options o = options(chats[i], 1, DPI_EXAMPLE_IN_PUBLIC);
+        o.turns = turns, o.n_turns = 2;
+        o.public_prompt = BYTES("Write."), o.private_prompt = BYTES("As {reference}!");
+        assert_prompts(&o, TEXTS("Hi {label}.", "On {reference}.", "So?", "", "Write.", "One.",
+                                 "Write."),
+                       TEXTS("Hi {label}.", "On {reference}.", "So?", "", "As REC!"));
+        o.private_prompt = (dpi_bytes){0};
+        assert_prompts(&o, TEXTS("Hi {label}.", "On {reference}.", "So?", "", "Write.", "One.",
+                                 "Write."),
+                       TEXTS("Hi {label}.", "On {reference}.", "So?", "", "Write.", "REC",
+                             "Write."));
+    }
+}
+
 /* Documents, one after the other; a chat model is told of the record. */
 TEST(test_without_examples) {
     dpi_prompt_options o = options(DPI_CHAT_NONE, 0, DPI_EXAMPLE_IN_PUBLIC);
@@ -167,6 +186,9 @@ TEST(test_refused) {
     o.examples = blank;
     assert_error(dpi_prompt_options_check(&o, ERR), ARG, "examples: found no text in number 2");
     o.examples = examples;
+    o.n_turns = DPI_EXAMPLES_MAX - 1;
+    assert_error(dpi_prompt_options_check(&o, ERR), ARG, "turns: found 62, allowed 0..61");
+    o.n_turns = 0;
     assert_error(dpi_prompts_create(model, &o, 12, &prompts, ERR), ARG,
                  "the public prompt with its examples has ");
 }

@@ -57,8 +57,9 @@ static void check_report(const dpi_release_options *o) {
 TEST(test_prompts) {
     static const dpi_bytes text = {"Write.", 6}, with_record = {"As {reference}.", 15},
                            odd = {"\"\\\b\f\n\r\t\x1f\x7f/\xc3\xa9", 12};
-    char digests[11][DPI_DIGEST_HEX + 8];
-    for (int i = 0; i < 11; i++) {
+    static const dpi_turn turns[] = {{"Hi.", "Yes.", 3, 4}, {"Hi.", "Yes,", 3, 4}};
+    char digests[13][DPI_DIGEST_HEX + 8];
+    for (int i = 0; i < 13; i++) {
         dpi_release_options o = options_of(NULL);
         dpi_prompt_options *p = &o.prompts;
         char *json;
@@ -71,6 +72,8 @@ TEST(test_prompts) {
             p->private_prompt = with_record;
         if (i == 6 || i == 7 || i == 10)
             p->examples = i == 10 ? &with_record : &text, p->n_examples = 1;
+        if (i == 11 || i == 12)
+            p->turns = &turns[i - 11], p->n_turns = 1;
         p->example_in = i == 7;
         p->chat = i == 8 ? DPI_CHAT_NONE : DPI_CHAT_AUTO;
         p->max_reference_tokens += i == 9;

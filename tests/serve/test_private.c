@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <pthread.h>
 
+#include "dpinfer/schema.h"
 #include "serve/datasets.h"
 #include "tests/serve/service.h"
 
@@ -73,7 +74,8 @@ static const struct {
      LETTERS(SMALL ", \"batch\": 5, \"tokens\": 9",
              "\"stream\": true, \"stream_options\": {\"include_usage\": true}, " QUESTION)},
     {200, "POST", "/v1/completions", "",
-     LETTERS(SMALL ", \"batch\": 1", "\"prompt\": \"Write a ticket.\", \"max_tokens\": 8")},
+     LETTERS(SMALL ", \"batch\": 1", "\"prompt\": \"Write a ticket.\", \"max_tokens\": 8, "
+                                     "\"response_format\": {\"type\": \"json_object\"}")},
     {403, "POST", CHAT, "", LETTERS("\"epsilon\": 90", "\"max_tokens\": 12, " QUESTION)},
     {400, "POST", CHAT, "", LETTERS("\"epsilon\": 1", "\"max_tokens\": 600, " QUESTION)},
     {400, "POST", CHAT, "X-Stainless-Retry-Count: 1\r\n", ANSWER},
@@ -250,6 +252,42 @@ TEST(charges_before_it_draws) {
     assert_int_equal(v.n_early, 0);
     assert_int_equal(v.n_told, 0);
     assert_int_equal(count_tokens(&v), v.n_tokens);
+    forget(&v);
+}
+
+/* The text is of the schema, whatever the records say; both prompts have the earlier turns; the
+ * report has the grammar. */
+TEST(has_a_form_and_turns) {
+    static const char schema[] = "{\"const\":\"yes\"}";
+    static const char formed[] = "\"messages\": [{\"role\": \"user\", \"content\": \"Hi.\"}, "
+                              "{\"role\": \"assistant\", \"content\": \"Hello.\"}, {\"role\": "
+                              "\"user\", \"content\": \"Which problem do people have?\"}], "
+                              "\"response_format\": {\"type\": \"json_schema\", \"json_schema\": "
+                              "{\"schema\": {\"const\": \"yes\"}}}, \"max_tokens\": 16";
+    service v = {0};
+    char one[1024], path[160], digest[48];
+    int n[2][2]; /* tokens of the public prompt: with a dataset, with turns */
+    start(&v, letters(-1, NULL, ""), "", false);
+    for (int i = 0; i < 2; i++) {
+        const char *about = i ? "\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 3}, " : "";
+        snprintf(one, sizeof one, "{%s%s, \"max_tokens\": 16}", about, QUESTION);
+        n[i][0] = atoi(member(expect_reply(&v, 200, "POST", CHAT, "", one), "usage",
+                              "prompt_tokens"));
+        snprintf(one, sizeof one, "{%s%s}", about, formed);
+        char *reply = expect_reply(&v, 200, "POST", CHAT, "", one);
+        n[i][1] = atoi(member(reply, "usage", "prompt_tokens"));
+        assert_non_null(strstr(member(reply, "choices", "message"), "\"\\\"yes\\\"\""));
+        if (i)
+            assert_int_equal(sscanf(member(reply, "privacy", "report"), "\"%150[^\"]", path), 1);
+    }
+    assert_true(n[0][1] > n[0][0]);
+    assert_int_equal(n[1][1] - n[1][0], n[0][1] - n[0][0]);
+    dpi_grammar *grammar;
+    assert_ok(dpi_grammar_from_schema(schema, sizeof schema - 1, &grammar, ERR));
+    snprintf(digest, sizeof digest, "\"grammar\": \"%016llx\"",
+             (unsigned long long)dpi_grammar_digest(grammar));
+    dpi_grammar_free(grammar);
+    assert_non_null(strstr(expect_reply(&v, 200, "GET", path, "", ""), digest));
     forget(&v);
 }
 

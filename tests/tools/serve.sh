@@ -117,6 +117,20 @@ expect 200
 text_of out | sed 's/^"content":"//; s/"$//; s/\\n/\n/g' >served.text
 run run "$model" --plain --public-prompt 'Write a support ticket.' --temp 0 -n 40 -q; expect_rc 0
 expect_same served.text out
+# So it is with the likeliest token alone, and behind an earlier turn, which is what an example is.
+post $chat "{$ask, \"top_p\": 1e-6, \"max_tokens\": 40}"; expect 200
+text_of out | sed 's/^"content":"//; s/"$//; s/\\n/\n/g' >nucleus.text
+expect_same nucleus.text served.text
+echo 'The printer is broken.' >example.txt
+turn='{"role": "user", "content": "Write a support ticket."}'
+post $chat "{\"messages\": [$turn, {\"role\": \"assistant\", \"content\":
+    \"The printer is broken.\"}, $turn], \"temperature\": 0, \"max_tokens\": 40}"
+expect 200
+text_of out | sed 's/^"content":"//; s/"$//; s/\\n/\n/g' >turns.text
+run run "$model" --plain --public-prompt 'Write a support ticket.' --example example.txt --temp 0 \
+    -n 40 -q; expect_rc 0
+expect_same turns.text out
+check "the turn is not read" test -n "$(cmp turns.text served.text)"
 post $text '{"prompt": "Ticket 8565", "temperature": 0, "max_tokens": 30}'
 expect 200 '"object":"text_completion"' '"usage":{"prompt_tokens":'
 post $chat '{"messages": [{"role": "system", "content": "Be short."}, {"role": "user", "content":
@@ -147,6 +161,20 @@ post $chat "$seven, \"logit_bias\": {\"70\": 100}}"; expect 200
 text_of out | sed 's/^"content":"//; s/"$//' >biased.text
 check "a token with a bias does not come" grep -qE '^(.+)\1{9}' biased.text
 post $chat "$seven, \"logit_bias\": {\"9999999\": 1}}"; expect 400 "biases.token is 9999999"
+
+# ---- A form: JSON, and JSON of a schema, as OpenAI's clients ask for it -------------------------
+form='"response_format": {"type": "json_schema", "json_schema": {"name": "ticket", "strict": true,
+    "schema": {"type": "object", "properties": {"age": {"type": "integer"}, "kind": {"enum":
+    ["printer", "mail"]}}, "required": ["age", "kind"], "additionalProperties": false}}}'
+post $chat "{$ask, \"seed\": 5, \"max_tokens\": 80, $form}"; expect 200 '"finish_reason":"stop"'
+text_of out >form.text
+check "the answer is not of the schema" grep -qE \
+    '^"content":"\{\\"age\\": ?-?[0-9.e]+, ?\\"kind\\": ?\\"(printer|mail)\\"\}"$' form.text
+post $text "{\"prompt\": \"Ticket\", \"seed\": 3, \"max_tokens\": 60, \"stream\": true,
+    \"response_format\": {\"type\": \"json_object\"}}" -N
+expect 200 '"text":"{'
+post $chat "{$ask, \"max_tokens\": 2, $form}"
+expect 400 "max_tokens: found 2, allowed" "no text of the grammar has fewer" '"param":"max_tokens"'
 
 # ---- Several at once have the text that each has alone -----------------------------------------
 pids=()
@@ -186,9 +214,9 @@ TABLE
 post $chat '{"messages": [{"role": "user", "content":
     [{"type": "text", "text": "x", "cache_control": {}}]}]}'
 expect 400 "'cache_control' is not a field of a part of the content"
-for field in '"temperature": -1' '"temperature": "hot"' '"top_p": 0.5' '"n": 2' '"logprobs": true' \
+for field in '"temperature": -1' '"temperature": "hot"' '"top_p": 1.1' '"n": 2' '"logprobs": true' \
     '"echo": true' '"logit_bias": {"5": 1000}' '"stop": [""]' '"top_k": -1' '"seed": 1.5' \
-    '"response_format": {"type": "json_object"}' '"stream": 1' '"tools": [1]'; do
+    '"response_format": {"type": "xml"}' '"stream": 1' '"tools": [1]'; do
     post $chat "{$x, $field}"; expect 400 ": found "
 done
 post $chat "{$x, \"top_pp\": 1}"; expect 400 "is not a field here"

@@ -8,6 +8,7 @@ import glob
 import hashlib
 import http.client
 import json
+import math
 import os
 import sqlite3
 import struct
@@ -88,12 +89,21 @@ write_records("refs.jsonl")
 # ---- What a user does -----------------------------------------------------------------------------------------------
 s = serve(more=",label=dept,batch=8")
 plan = s.plan(3)
+# e^(2C / tau): C is what the plan says
+check(abs(plan["factor"] - math.exp(2 * plan["clip"])) < 1e-6 * plan["factor"], "what C can do")
+check(plan["references_are"] == "heard" and s.plan(.01)["references_are"] == "hardly", "what is heard")
 check(plan["answers_left"] > 2 and plan["batches"] == 5, "a plan")
 check(s.get(BUDGET)[1]["data"][0]["spent"] == 0, "a plan costs nothing")
 code, answer = s.chat(question(3), key="first")
 check(code == 200 and answer["usage"]["completion_tokens"] <= 6, "an answer: %s" % answer)
 check(abs(answer["privacy"]["cost"] - plan["cost"]) < 1e-12, "an answer costs what the plan said")
 report = check_report(s, answer)
+form = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object", "required": ["a"], "properties":
+        {"a": {"type": "boolean"}}}}}
+turns = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}, *question()["messages"]]
+code, formed = s.chat(question(.5, 24, messages=turns, response_format=form))
+check(code == 200 and json.loads(formed["choices"][0]["message"]["content"]).keys() == {"a"}, "an answer of a schema: %s" % formed)
+check_report(s, formed)
 for label in "ab":
     check(s.chat(question(privacy={"epsilon": .5, "label": label}))[0] == 200, "an answer of a label")
 # Refusals, each with the code and the words that it has.
@@ -108,6 +118,8 @@ for code, words, body in (
         (400, "'cache_prompt' is not a field", question(cache_prompt=True)),
         (400, "'timings_per_token' is not a field", question(timings_per_token=True)),
         (400, "stream: found true", question(stream=True)),
+        (400, "top_p: found 0.9, allowed 1 with", question(top_p=.9)),
+        (400, "max_tokens: found 1, allowed", question(1, 1, response_format=form)),
         (400, "temperature: found 0", question(temperature=0)),
         (400, "privacy.epsilon: found -1, allowed", question(-1)),
         (400, "privacy.epsilon: found 1e-9, allowed 1e-05 <= x <= 1e+06", question(1e-9)),
@@ -128,15 +140,15 @@ check(code == 422 and reply["error"]["type"] == "idempotency_error", "a key that
 check(s.chat(question(3), key="first") == (200, answer), "a key that is there again")
 check(s.chat(question(3), key="x" * 256)[0] == 400, "a key that is too long")
 one = s.budget()
-check(one["charges"] == 3 and len(one["history"]) == 3 and one["others"] == 0, "a budget")
+check(one["charges"] == 4 and len(one["history"]) == 4 and one["others"] == 0, "a budget")
 check(one["scope"] == "dataset" and one["unit"] is None, "whose budget it is")
-check(one["history"][2]["report"] == answer["privacy"]["report"], "the report of a charge")
-check([c["id"] for c in one["history"]] == [3, 2, 1], "the newest charge is the first")
+check(one["history"][3]["report"] == answer["privacy"]["report"], "the report of a charge")
+check([c["id"] for c in one["history"]] == [4, 3, 2, 1], "the newest charge is the first")
 for path in (BUDGET + "/notes", "/v1/privacy/reports/x"):
     check(s.get(path)[0] == 404, "what is not there: " + path)
 check(abs(s.metric('budget_left{dataset="letters"}') - one["left"]) < 1e-6, "metrics")
 s.stop()
-check(len(charges()) == 3, "three charges")
+check(len(charges()) == 4, "four charges")
 s = serve(more=",label=dept,batch=8")
 check(s.chat(question(3), key="first") == (200, answer), "an answer after a restart")
 check(s.get(answer["privacy"]["report"])[1] == report, "a report after a restart")
@@ -145,7 +157,8 @@ s.stop()
 refused("allowed those of the ledger: 8", options_of(9, ""))
 
 # ---- A pace, and a budget for each unit ------------------------------------------------------------------------------
-for more, words in ((",pace=top", "pace-theta is not there"), (",pace=auto", "allowed none, top, change, share"),
+for more, words in ((",pace=top", "pace-theta is not there"), (",pace=best", "allowed none, top, change, share, auto"),
+                    (",pace=auto,pace-theta=.5", "has no such number"),
                     (",pace-tokens=4", "has no such number"), (",scope=unit", "unit is not there"),
                     (",pace=top,pace-theta=.6,pace-tokens=0", "pace-tokens: found '0'")):
     refused(words, options_of(8, more, "none"))
@@ -163,8 +176,21 @@ report = json.dumps(check_report(s, answer))
 check('"pace": "top"' in report and '"unit"' in report, "the report has pace and scope")
 s.stop()
 refused("", options_of(8, ",unit=who")) # another scope
-s = serve_anew(more=",unit=who,batch=5")
+s = serve_anew(more=",batch=5")
 check(s.plan(3, 20)["clip"] < paced["clip"], "a pace leaves more for each token")
+without = s.metric("memory_most_bytes")
+s.stop()
+# One that is found for the question is that of a run, and that of the answer.
+s = serve_anew(more=",batch=5,pace=auto")
+check(s.metric("memory_most_bytes") > without, "memory in which a pace is found")
+found, shown = s.plan(3, 20), run("plan", model, "--records", "40", "-B", "5", "--num", "1", "--epsilon", "3", "--delta", "1e-5",
+                                  "--query", "Which problem do people have?", "-n", "20", "-c", "512", "--temp", "1", "--json")
+shown = json.loads(shown.stdout)
+check(found["pace"] == "top" and found["pace_tokens"] == shown["n_private"] > 0, "a pace that is found: %s" % found)
+check(abs(found["clip"] - shown["C"]) < 1e-9 and found["factor"] > 10, "what it leaves: %s" % found)
+code, answer = s.chat(question(3, 20))
+claim = json.dumps(check_report(s, answer))
+check(code == 200 and '"pace_texts": 2' in claim, "the report says that the pace was found: %s" % claim)
 s.stop()
 
 # ---- Principals, and a budget that ends -----------------------------------------------------------------------------
