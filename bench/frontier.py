@@ -163,7 +163,8 @@ def evaluate(o, domain, texts, rows, epsilon, delta, folder):
              o.threads] + more))
 
     canaries = ["--canaries", paths["planted"], "--controls", paths["others"]]
-    found = report(paths["real"], ["--train", paths["train"], "--label-field", "label"] + claim
+    labels = ["--label-field", "label"] if any(r.get("label") for r in names["texts"]) else []
+    found = report(paths["real"], ["--train", paths["train"]] + labels + claim
                    + (canaries if rows["planted"] else []))
     # MAUVE alone needs what the model makes of each text, which is most of the work. (It is not
     # there for few texts.)

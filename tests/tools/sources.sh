@@ -186,7 +186,7 @@ expect_same out a
 described --describe "$words" --report list.json; cp out a
 expect_line list.json '"answer": " ' '"stops"'
 described --describe "other documents"; expect_different out a
-described --describe "$words" --answer ' "' --stop '"'; expect_same out a
+described --describe "$words" --answer ' "' --stop '"' --ban refusals; expect_same out a
 described --describe "$words" --answer 'Ticket: "' --stop '"'; expect_different out a
 printf 'root ::= "Yes" | "No"' >yes.gbnf
 described --describe "$words" --grammar yes.gbnf --report plain.json
