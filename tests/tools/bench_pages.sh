@@ -52,8 +52,8 @@ try:
 except SystemExit as e:
     assert "label 'a' has 9 records" in str(e)
 o = argparse.Namespace(settings="amin,augpe,one", epsilons="10,.01,inf")
-assert real_run.wanted(o) == [("one", None), ("amin", ".01"), ("amin", "10"), ("amin", "inf"),
-                              ("augpe", ".1"), ("augpe", "10"), ("augpe", "inf")]
+assert real_run.wanted(o) == [("one", None), ("amin", "0.01"), ("amin", "10"), ("amin", "inf"),
+                              ("augpe", "0.1"), ("augpe", "10"), ("augpe", "inf")]
 E2
 # ---- A run -------------------------------------------------------------------------------------
 if [ "${3:-}" = run ]; then
