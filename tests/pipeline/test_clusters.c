@@ -30,7 +30,7 @@ TEARDOWN {
 }
 
 static dpi_release_options options_of(const dpi_records *records) {
-    static const char task[] = "Write hospital discharge instructions.";
+    static const char task[] = "Write hospital discharge notes.";
     dpi_release_options o;
     dpi_release_options_init(&o);
     o.model = model, o.records = records;

@@ -85,6 +85,8 @@ while read -r command; do
     finetune) begin="m.gguf refs.jsonl --units 9 --sigma 1" outputs=(-o --merge) ;;
     generate) begin=m.gguf ;;
     augpe) begin="m.gguf refs.jsonl --rho 1 --num 2" outputs=(-o --report) ;;
+    preview) begin=m.gguf ;;
+    statistic) begin="word_count refs.jsonl --word a" outputs=(-o --report) ;;
     audit) begin=m.gguf ;;
     quantize) begin="m.gguf" outputs=(OUT) ;;
     make-model) begin="--layers 1 --embd 32 --ff 32 --heads 2" ;;

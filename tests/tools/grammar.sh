@@ -44,7 +44,7 @@ for row in rows:
 P
 
 # Texts by a wording end in the place where those without it would go on, and have its answer.
-begun=(--seed 3 --pace none --answer 'Name: ')
+begun=(--seed 3 --pace none --answer 'Name: ' --private-prompt '{reference} ')
 form whole "${begun[@]}" --keep-space
 form worded "${begun[@]}" --stop w3 --stop e --max-words 3 --job worded; expect_err "  wording  "
 form kept "${begun[@]}" --stop w3 --stop e --max-words 3 --keep-answer

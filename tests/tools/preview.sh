@@ -17,18 +17,19 @@ fails 4 preview "$model" --example-records nothing.csv
 fails 3 preview nothing.gguf
 
 # ---- What it shows ---------------------------------------------------------------------------
-works preview "$model" --describe "support ticket" -n 12 --num 4 --seed 1
-expect_out "<|im_start|>user" "support ticket" "The private prompt with example 1" \
+works preview "$model" --public-prompt "Write a support ticket." -n 12 --num 4 --seed 1
+expect_out "<|im_start|>user" "Write a support ticket." "The private prompt with example 1" \
     "8 of 8 texts end at -n 12" "--max-words"
 expect_err "made-up support tickets stand in their place"
-works preview "$model" --describe "support ticket" -n 12 --num 4 --seed 1 --json
+works preview "$model" --public-prompt "Write a support ticket." -n 12 --num 4 --seed 1 --json
 python_check "the JSON object" <<'P'
 p = json.load(open("out"))
 assert [len(p["public"]), len(p["examples"]), p["tokens"]] == [4, 4, 12]
 assert p["advice"][0]["fault"] == "cut" and all(t["cut"] for t in p["public"])
 P
 cp out first
-works preview "$model" --describe "support ticket" -n 12 --num 4 --seed 1 -o again.json -t 1
+works preview "$model" --public-prompt "Write a support ticket." -n 12 --num 4 --seed 1 \
+    -o again.json -t 1
 expect_same first again.json
 printf "printer\nlaptop\n" >kinds
 works preview "$model" --describe "{label} ticket" --label-field kind --label-names kinds \
