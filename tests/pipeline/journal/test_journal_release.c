@@ -33,13 +33,13 @@ static void set_units(void) { job_records(NULL, "who"); }
 static void set_add_remove(void) { m->adjacency = DPI_ADJACENCY_ADD_REMOVE; }
 static void set_subsample(void) { m->subsample = .5, m->rho = 0, m->epsilon = 5; }
 static void set_plain(void) { m->method = DPI_METHOD_PLAIN, job.o.batch = 0; }
-/* One stop comes, in three tokens; one comes before the first word; one begins, and one begins with
- * what a text ends with. */
+/* Two stops come, in several tokens; one comes before the first word; one begins, and one begins
+ * with what a text ends with. */
 static dpi_wording *worded(void) {
-    static const dpi_bytes stops[] = {{"tt(", 3}, {"aC", 2}, {"a<!", 3}};
+    static const dpi_bytes stops[] = {{"tt(", 3}, {"aC", 2}, {"a<!", 3}, {"=W", 2}};
     static dpi_wording w;
     dpi_wording_init(&w);
-    w.stops = stops, w.n_stops = 3, w.min_words = 1;
+    w.stops = stops, w.n_stops = 4, w.min_words = 1;
     w.answer = (dpi_bytes){"ab", 2}, w.keep_answer = 1;
     return &w;
 }
