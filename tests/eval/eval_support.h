@@ -12,6 +12,7 @@
 #define OWN_TEXTS __attribute__((cleanup(eval_texts_free))) eval_texts
 #define OWN_VOCABULARY __attribute__((cleanup(eval_vocabulary_free))) eval_vocabulary
 #define OWN_ROWS __attribute__((cleanup(eval_rows_free))) eval_rows
+#define OWN_EVALUATION __attribute__((cleanup(evaluation_free))) evaluation
 /* OWN_TEXTS s = TEXTS("one", "two"); */
 #define TEXTS(...)                                                                                 \
     make_texts((const char *const[]){__VA_ARGS__}, NULL,                                           \

@@ -60,12 +60,12 @@ TEST(test_cosines) {
     float text[] = {1, 0, 0, 2, 3, 4}, prompt[] = {1, 1, 0, 1, 4, 3};
     const eval_vectors texts = {text, 3, 2};
     eval_vectors prompts = {prompt, 3, 2};
-    evaluation e = {0};
+    OWN_EVALUATION e = {0};
     assert_ok(eval_measure_coherence(&e, &texts, &prompts, ERR));
     assert_near(value_of(&e, "coherence"), (sqrt(.5) + 1 + .96) / 3);
     assert_near(value_of(&e, "coherence_other"), (0 + .6 + 7 / (5 * sqrt(2))) / 3);
     prompts.n = 1;
-    e = (evaluation){0};
+    evaluation_free(&e);
     assert_ok(eval_measure_coherence(&e, &texts, &prompts, ERR));
     assert_near(value_of(&e, "coherence"), (2 * sqrt(.5) + 7 / (5 * sqrt(2))) / 3);
     assert_true(isnan(value_of(&e, "coherence_other")));
@@ -75,7 +75,7 @@ TEST(test_cosines) {
         for (int d = 0; d < 3; d++)
             one[d] = x[d], other[d] = 3 * x[d];
         const eval_vectors a = {one, 1, 3}, b = {other, 1, 3};
-        e = (evaluation){0};
+        evaluation_free(&e);
         assert_ok(eval_measure_coherence(&e, &a, &b, ERR));
         assert_true(value_of(&e, "coherence") <= 1);
     }
@@ -90,7 +90,7 @@ TEST(test_pairs) {
     const eval_texts made = {.at = texts, .n = 2, .n_null = 1};
     eval_texts said = {.at = prompts, .n = 2, .n_null = 1};
     const eval_vectors of_made = {text, 2, 2}, of_said = {prompt, 2, 2};
-    evaluation e = {0};
+    OWN_EVALUATION e = {0};
     assert_ok(eval_measure_prompts(&e, &made, &of_made, &said, &of_said, ERR));
     assert_near(value_of(&e, "coherence"), sqrt(.5)); /* of record 2 alone */
     said.n_null = 2;

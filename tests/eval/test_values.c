@@ -16,13 +16,12 @@ static void assert_interval(const evaluation *e, double value, double away) {
 }
 
 TEST(test_mean) {
-    static evaluation e;
+    OWN_EVALUATION e = {0};
     static double x[N];
     static int32_t count[N];
     uint64_t seed = 3;
     double mean = 0, squares = 0, sum = 0;
     int32_t n = 0;
-    e.n = 0;
     for (int i = 0; i < N; i++) {
         x[i] = i % 4 == 0 ? NAN : random_normal(&seed); /* a text without the number */
         count[i] = random_below(&seed, 3);
@@ -61,11 +60,10 @@ static double distance(const void *user, const int32_t *const which[2]) {
 }
 
 TEST(test_distance) {
-    static evaluation e;
+    OWN_EVALUATION e = {0};
     const coins apart = {{1500, 200}, {N, N / 2}}, same = {{1000, 500}, {N, N / 2}};
     const eval_number a = {distance, &apart, {N, N / 2}, true};
     const eval_number b = {distance, &same, {N, N / 2}, true};
-    e.n = 0;
     assert_ok(eval_add_number(&e, "g", "k", "l", &a, ERR));
     assert_interval(&e, .55, 1.96 * sqrt(.75 * .25 / N + .2 * .8 / (N / 2)));
     /* Sets that are alike: the interval begins with 0, though resamples differ. */
