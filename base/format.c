@@ -58,3 +58,17 @@ float dpi_strtof(const char *text, char **end) {
     leave(p);
     return value;
 }
+
+void dpi_to_hex(const void *bytes, size_t n, char *hex) {
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *byte = bytes;
+    for (size_t i = 0; i < n; i++) {
+        hex[2 * i] = digits[byte[i] >> 4];
+        hex[2 * i + 1] = digits[byte[i] & 15];
+    }
+    hex[2 * n] = '\0';
+}
+
+bool dpi_is_hex(const char *text, size_t n) {
+    return text && strlen(text) == n && strspn(text, "0123456789abcdef") == n;
+}

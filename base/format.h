@@ -15,6 +15,11 @@ int dpi_vformat(char *text, size_t size, const char *format, va_list values)
 double dpi_strtod(const char *text, char **end);
 float dpi_strtof(const char *text, char **end);
 
+/* n bytes as lower-case hexadecimal digits: hex [2 n + 1]. */
+void dpi_to_hex(const void *bytes, size_t n, char *hex);
+/* Whether a text is n such digits; NULL is not. */
+bool dpi_is_hex(const char *text, size_t n);
+
 /* What an errno means, in English. It is there until the next call in this thread. */
 const char *dpi_reason(int reason);
 

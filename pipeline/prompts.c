@@ -140,14 +140,13 @@ static dpi_status encode(const dpi_prompts *p, const conversation *c, int32_t **
 
 static dpi_status encode_answer(dpi_prompts *p, dpi_error *err) {
     const size_t capacity = 4 * p->answer.n_bytes + 5;
-    size_t n;
+    size_t n = 0;
     if (!p->answer.data)
         return DPI_STATUS_OK;
     p->answer_tokens = dpi_private_malloc(capacity * sizeof *p->answer_tokens);
     if (!p->answer_tokens)
         return dpi_no_memory(err, "the prompts");
-    DPI_TRY(dpi_tokenize(p->model, p->answer.data, p->answer.n_bytes, 0, p->answer_tokens, capacity,
-                         &n, err));
+    DPI_TRY(add_tokens(p, view(p->answer), p->answer_tokens, &n, err));
     p->info.n_answer = (int32_t)n;
     return DPI_STATUS_OK;
 }
@@ -280,11 +279,15 @@ dpi_status dpi_prompts_encode(const dpi_prompts *p, const char *record, size_t n
 
 /* ---- Creating ------------------------------------------------------------------------------- */
 
+int32_t dpi_prompts_chat(int32_t chat, const dpi_model_info *model) {
+    return chat != DPI_CHAT_AUTO ? chat : dpi_chat_without_thought(model->chat_template);
+}
+
 static dpi_status choose_chat(dpi_prompts *p, int32_t chat, dpi_error *err) {
     dpi_model_info info;
     dpi_model_info_init(&info);
     DPI_TRY(dpi_model_info_get(p->model, &info, err));
-    p->info.chat = chat != DPI_CHAT_AUTO ? chat : dpi_chat_without_thought(info.chat_template);
+    p->info.chat = dpi_prompts_chat(chat, &info);
     return DPI_STATUS_OK;
 }
 

@@ -14,7 +14,7 @@ typedef struct dpi_worded dpi_worded;
 /* A text that goes on from the answer's tokens [n_answer], the last ones of its prompt. It is the
  * caller's; the rules must outlive it. Errors: ARG (a token), MEMORY. */
 dpi_status dpi_worded_create(const dpi_word_rules *rules, const int32_t *answer, size_t n_answer,
-                                 dpi_worded **text, dpi_error *err);
+                             dpi_worded **text, dpi_error *err);
 /* NULL is allowed. */
 void dpi_worded_free(dpi_worded *text);
 
@@ -23,7 +23,7 @@ void dpi_worded_free(dpi_worded *text);
  * none, those that end a text. Either may be NULL. Errors: those
  * of dpi_mask_text_allowed and dpi_sampler_allow. */
 dpi_status dpi_worded_allow(dpi_mask_text *masked, dpi_worded *text, dpi_sampler *sampler,
-                           dpi_error *err);
+                            dpi_error *err);
 
 /* The last dpi_worded_allow left no token but an end, which a grammar need not allow. NULL: not. */
 bool dpi_worded_is_cut(const dpi_worded *text);
@@ -42,6 +42,6 @@ void dpi_worded_show(dpi_worded *text, const char **shown, size_t *n_bytes);
 /* The same where no token follows: nothing is held back any more. Errors: MEMORY; it may be called
  * again. */
 dpi_status dpi_worded_end(dpi_worded *text, const char **shown, size_t *n_bytes,
-                              dpi_error *err);
+                          dpi_error *err);
 
 #endif

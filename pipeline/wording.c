@@ -99,7 +99,7 @@ dpi_status dpi_wording_choose(const dpi_prompt_options *p, const dpi_model *mode
     w->stops = stops;
     w->n_stops++;
     w->answer = (dpi_bytes){DPI_LISTED_ANSWER, sizeof DPI_LISTED_ANSWER - 1};
-    if (p->chat == DPI_CHAT_AUTO ? info.chat_template > DPI_CHAT_NONE : p->chat != DPI_CHAT_NONE)
+    if (dpi_prompts_chat(p->chat, &info) != DPI_CHAT_NONE)
         w->ban_refusals = 1;
     return DPI_STATUS_OK;
 }

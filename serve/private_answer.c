@@ -368,8 +368,7 @@ static bool write_charge(private_answer *p, refusal *why) {
         return refuse_error(why, &err);
     dpi_claim claim;
     dpi_claim_of_run(&s->claim, &claim);
-    claim.ledger = (dpi_claim_ledger){0};
-    if (dpi_claim_write(&claim, &text, &err) != DPI_STATUS_OK)
+    if (dpi_claim_charged(&claim, &text, &err) != DPI_STATUS_OK)
         return refuse_error(why, &err);
     wanted.claim = text;
     wanted.cost = &s->cost;

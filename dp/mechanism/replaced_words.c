@@ -4,8 +4,8 @@
 #include "dp/mechanism/replaced_words.h"
 
 #include <math.h>
-#include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "dp/mechanism/mechanism.h"
@@ -103,7 +103,7 @@ static dpi_status check(const dpi_claim_part *p, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_ARG, "n_words: found %.0f, allowed at most %.0f documents "
                                              "of %.0f words", v[DPI_OF_WORDS_ALL],
                         v[DPI_OF_WORDS_DOCUMENTS], (double)p->n_runs);
-    if (strlen(p->text) != 16 || strspn(p->text, "0123456789abcdef") != 16)
+    if (!dpi_is_hex(p->text, 16))
         return dpi_fail(err, DPI_STATUS_ARG, "vocabulary_hash: found '%s', allowed are 16 "
                                              "hexadecimal digits", p->text);
     return DPI_STATUS_OK;

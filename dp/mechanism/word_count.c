@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "dp/account/account.h"
@@ -80,18 +81,10 @@ static void name(const dpi_claim_part *p, int32_t i, char *text, size_t size) {
     snprintf(text, size, "records with '%s'", p->text);
 }
 
-static bool begins(const char *text, const char *with, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (text[i] != with[i] && !((text[i] ^ with[i]) == 32 && (with[i] | 32) >= 'a' &&
-                                    (with[i] | 32) <= 'z'))
-            return false;
-    return true;
-}
-
 static void add(const dpi_claim_part *p, const char *record, size_t n_bytes, int64_t *numbers) {
     const size_t n = strlen(p->text);
     for (size_t i = 0; i + n <= n_bytes; i++)
-        if (begins(record + i, p->text, n) && (i == 0 || !is_letter(record[i - 1])) &&
+        if (dpi_same_letters(record + i, p->text, n) && (i == 0 || !is_letter(record[i - 1])) &&
             (i + n == n_bytes || !is_letter(record[i + n]))) {
             numbers[0]++;
             return;

@@ -87,7 +87,7 @@ DPI_API const dpi_claim_part *dpi_claim_find(const dpi_claim *claim, const char 
 /* A value by the parameter's key. ARG: there is no such parameter, or it is not in its range, which
  * the message has. dpi_claim_value: NaN without such a parameter. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_claim_set(dpi_claim_part *part, const char *key,
-                                                  double value, dpi_error *err);
+                                                double value, dpi_error *err);
 /* The same from a text: a decimal number, 0 or 1, the name of a choice, or what a TEXT is. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_claim_set_text(dpi_claim_part *part, const char *key,
                                                      const char *text, dpi_error *err);
@@ -95,13 +95,13 @@ DPI_API double dpi_claim_value(const dpi_claim_part *part, const char *key);
 
 /* Binds the claim to how its texts are worded. Errors: ARG (the wording), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_claim_bind_wording(dpi_claim *claim,
-                                                           const dpi_wording *wording,
-                                                           dpi_error *err);
+                                                         const dpi_wording *wording,
+                                                         dpi_error *err);
 
 /* The part that draws tokens, and its options as a sampler takes them: n_ref is B, random NULL.
  * NULL: no part does, or a value of it is out of range. */
 DPI_API const dpi_claim_part *dpi_claim_sampler(const dpi_claim *claim,
-                                                  dpi_sampler_options *options);
+                                                dpi_sampler_options *options);
 /* 1: records are hashed or drawn to batches. How many there are, and how many a batch has, is then
  * secret, and B is what sums are divided by. 0: batches by position, or there are none. */
 DPI_API int32_t dpi_claim_is_assigned(const dpi_claim *claim);
@@ -123,24 +123,27 @@ DPI_API size_t dpi_claim_label(const dpi_claim *claim, char *text, size_t size);
 DPI_API size_t dpi_claim_guarantee(const dpi_claim *claim, char *text, size_t size);
 /* What a ledger counts of all of it. Errors: UNSUPPORTED (no part of it can be counted), ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_claim_cost(const dpi_claim *claim, dpi_cost *cost,
-                                                   dpi_error *err);
+                                                 dpi_error *err);
 
 /* The statement as facts, in their order: facts [DPI_CLAIM_FACTS_MAX], *n_facts of them; and as
  * lines of text, from "Privacy statement" on, a string that the caller frees with free. complete 0:
  * the work stopped early. Errors: MEMORY. */
 DPI_API void dpi_claim_facts(const dpi_claim *claim, dpi_fact *facts, size_t *n_facts);
 DPI_API DPI_MUST_CHECK dpi_status dpi_claim_statement(const dpi_claim *claim, int32_t complete,
-                                                        char **text, dpi_error *err);
+                                                      char **text, dpi_error *err);
 
 /* The claim as JSON without what follows from it: a string that the caller frees with free; of one
  * claim always the same bytes, and numbers read back to the same bits. Errors: MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_claim_write(const dpi_claim *claim, char **json,
+                                                  dpi_error *err);
+/* The claim as a ledger has it: without what it says of a ledger. The same otherwise. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_charged(const dpi_claim *claim, char **json,
                                                     dpi_error *err);
-/* The same back, settled. It comes from anywhere: a key that is missing, not known, twice there, of
- * another type or out of range is refused by its name. Errors: FORMAT, LIMIT (more than 64 KiB),
- * MEMORY; those of dpi_claim_settle (no work can have been done so). */
+/* What dpi_claim_write has written back, settled. It comes from anywhere: a key that is missing,
+ * not known, twice there, of another type or out of range is refused by its name. Errors: FORMAT,
+ * LIMIT (more than 64 KiB), MEMORY; those of dpi_claim_settle (no work can have been done so). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_claim_read(const char *json, size_t n_bytes,
-                                                   dpi_claim *claim, dpi_error *err);
+                                                 dpi_claim *claim, dpi_error *err);
 
 /* ---- The claim of a run ------------------------------------------------------------------- */
 
@@ -149,16 +152,16 @@ DPI_API void dpi_claim_of_run(const dpi_run *run, dpi_claim *claim);
 /* Everything that the guarantee rests on, in the order of the statement: facts
  * [DPI_CLAIM_FACTS_MAX], *n_facts of them. Errors: ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_run_facts(const dpi_run *run, dpi_fact *facts,
-                                                  size_t *n_facts, dpi_error *err);
+                                                size_t *n_facts, dpi_error *err);
 /* The statement as lines of text, from "Privacy statement" on, a string that the caller frees with
  * free. complete 0: says that the run stopped early, which changes no cost. Errors: ARG, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_run_statement(const dpi_run *run, int32_t complete,
-                                                      char **text, dpi_error *err);
+                                                    char **text, dpi_error *err);
 /* "0.5-zCDP, and so (5.2, 1e-06)-DP", or only the second; rounded up. As snprintf. */
 DPI_API size_t dpi_run_guarantee(const dpi_run *run, char *text, size_t size);
 /* What a ledger counts of the whole run. Errors: UNSUPPORTED. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_run_cost(const dpi_run *run, dpi_cost *cost,
-                                                 dpi_error *err);
+                                               dpi_error *err);
 
 #ifdef __cplusplus
 }

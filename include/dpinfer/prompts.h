@@ -70,6 +70,8 @@ DPI_API int32_t dpi_prompt_options_have_label(const dpi_prompt_options *options)
 /* 1: by its first word a text is an order to somebody ("Write ..."), with which a model that has no
  * chat format goes on, and which it does not follow. English. data NULL: 0. */
 DPI_API int32_t dpi_prompt_is_order(dpi_bytes text);
+/* The dpi_chat of prompts whose options have `chat`: never AUTO; NONE: the model does not chat. */
+DPI_API int32_t dpi_prompts_chat(int32_t chat, const dpi_model_info *model);
 
 /* The prompts of one model. Immutable. */
 typedef struct dpi_prompts dpi_prompts;

@@ -150,8 +150,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_compare_claim(const dpi_report *rep
  * dpi_verification_free in any case. Errors: IO, FORMAT (a file without a claim), ARG (a claim that
  * is malformed, or that no training has), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_claim_verify_file(const char *path, dpi_claim *claim,
-                                                          dpi_verification *result,
-                                                          dpi_error *err);
+                                                        dpi_verification *result,
+                                                        dpi_error *err);
 
 /* Whether the ledger has the charge of a parsed report: one that was replaced by an earlier copy of
  * itself does not. Errors: STATE (it does not), ARG (the report has no charge; the ledger no such

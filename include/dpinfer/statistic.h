@@ -56,11 +56,11 @@ DPI_API void dpi_statistic_name(const dpi_statistic *statistic, int32_t i, char 
  * dpi_ledger_reserve: BUDGET, STATE, IO, ... */
 DPI_API DPI_MUST_CHECK dpi_status dpi_statistic_reserve(dpi_statistic *statistic, dpi_error *err);
 /* Reads all records: numbers [*n] are released with it. The statistic's own. Errors: STATE (with a
- * ledger that was not charged; a second time), ARG (without records), IO, ENTROPY, MEMORY; after
- * one the statistic is spent. */
+ * ledger that was not charged; a second time), ARG (without records), IO, ENTROPY, MEMORY. After
+ * OK and after the last three it is spent. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_statistic_release(dpi_statistic *statistic,
-                                                     const int64_t **numbers, int32_t *n,
-                                                     dpi_error *err);
+                                                        const int64_t **numbers, int32_t *n,
+                                                        dpi_error *err);
 
 #ifdef __cplusplus
 }

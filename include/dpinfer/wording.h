@@ -103,8 +103,8 @@ typedef struct dpi_word_rules dpi_word_rules;
 
 /* Copies the wording; NULL: the default. The model must outlive the rules. Errors: ARG, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_word_rules_create(const dpi_wording *wording,
-                                                   const dpi_model *model, dpi_word_rules **rules,
-                                                   dpi_error *err);
+                                                        const dpi_model *model,
+                                                        dpi_word_rules **rules, dpi_error *err);
 /* After its texts. NULL is allowed. */
 DPI_API void dpi_word_rules_free(dpi_word_rules *rules);
 /* The wording; the rules' own. */

@@ -12,6 +12,7 @@
 #include "kernels/weight_types.h"
 #include "pipeline/claim/claim_json.h"
 #include "pipeline/claim/compare.h"
+#include "pipeline/journal/digest.h"
 #include "pipeline/journal/json_text.h"
 
 static const char CLAIM[] = "dpinfer.claim", FOLLOWS[] = "dpinfer.follows";
@@ -23,13 +24,6 @@ void dpi_tensors_hash_head(struct sha256_ctx *hash, const char *name, uint32_t t
     sha256_update(hash, strlen(name) + 1, (const uint8_t *)name);
     sha256_update(hash, sizeof type, (const uint8_t *)&type);
     sha256_update(hash, 4 * sizeof *shape, (const uint8_t *)shape);
-}
-
-void dpi_tensors_hash_end(struct sha256_ctx *hash, char hex[DPI_TENSORS_HEX + 1]) {
-    uint8_t digest[SHA256_DIGEST_SIZE];
-    sha256_digest(hash, sizeof digest, digest);
-    for (size_t i = 0; i < sizeof digest; i++)
-        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 }
 
 /* Of a file that nothing but its names is known of. ssm_dt.bias is an array of a delta net, and no
@@ -58,7 +52,7 @@ static dpi_status read_tensors(const dpi_gguf *file, dpi_claim_part *p, dpi_erro
         if (i == 0 && trained == DPI_TRAINED_ADAPTER)
             p->values[DPI_GRADIENTS_RANK] = rows;
     }
-    dpi_tensors_hash_end(&hash, p->text);
+    dpi_digest_end(&hash, p->text);
     if (trained != DPI_TRAINED_MERGED)
         p->values[DPI_GRADIENTS_NUMBERS] = n;
     if (trained != DPI_TRAINED_ADAPTER)

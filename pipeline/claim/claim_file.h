@@ -13,13 +13,9 @@
 #include "gguf/gguf_write.h"
 #include "gguf/gguf.h"
 
-enum { DPI_TENSORS_HEX = 64 };
-
 /* A tensor in the hash: its name, type and shape [4]; its bytes follow. */
 void dpi_tensors_hash_head(struct sha256_ctx *hash, const char *name, uint32_t type,
                            const int64_t shape[4]);
-/* A finished hash in hex. */
-void dpi_tensors_hash_end(struct sha256_ctx *hash, char hex[DPI_TENSORS_HEX + 1]);
 
 /* Both keys of a claim that is settled. Errors: MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_claim_file_put(dpi_gguf_builder *builder, const dpi_claim *claim,

@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <nettle/sha2.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +15,9 @@
 #include "dp/mechanism/mechanism.h"
 #include "dp/methods/parameters.h"
 #include "dpinfer/ledger.h"
-#include "pipeline/run.h"
+#include "pipeline/journal/digest.h"
 #include "pipeline/journal/json_text.h"
+#include "pipeline/run.h"
 
 enum { CLAIM_VERSION = 3, CLAIM_BYTES_MAX = 1 << 16 };
 
@@ -176,18 +176,21 @@ dpi_status dpi_claim_write(const dpi_claim *c, char **json, dpi_error *err) {
     return *json ? DPI_STATUS_OK : dpi_no_memory(err, "the claim");
 }
 
+dpi_status dpi_claim_charged(const dpi_claim *claim, char **json, dpi_error *err) {
+    dpi_claim alone = *claim;
+    alone.ledger = (dpi_claim_ledger){0};
+    return dpi_claim_write(&alone, json, err);
+}
+
 dpi_status dpi_json_digest(const json_t *value, char hex[DPI_DIGEST_HEX + 1], dpi_error *err) {
-    uint8_t digest[SHA256_DIGEST_SIZE];
-    struct sha256_ctx hash;
     size_t n_bytes;
+    hex[0] = '\0';
+    if (json_is_null(value))
+        return DPI_STATUS_OK;
     char *json = value ? dpi_json_text(value, BYTES, &n_bytes) : NULL;
     if (!json)
         return dpi_no_memory(err, "a digest");
-    sha256_init(&hash);
-    sha256_update(&hash, n_bytes, (const uint8_t *)json);
-    sha256_digest(&hash, sizeof digest, digest);
-    for (size_t i = 0; i < sizeof digest; i++)
-        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    dpi_digest(json, n_bytes, hex);
     free(json);
     return DPI_STATUS_OK;
 }

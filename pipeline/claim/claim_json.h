@@ -13,7 +13,8 @@ json_t *dpi_claim_follows(const dpi_claim *claim);
 /* The first back, settled. Errors: those of dpi_claim_read. */
 dpi_status dpi_claim_of_json(const json_t *object, dpi_claim *claim, dpi_error *err);
 
-/* SHA-256 of a JSON value's bytes, as claims are written, in hexadecimal. Errors: MEMORY. */
+/* SHA-256 of a JSON value's bytes, as claims are written, in hexadecimal; "" of null.
+ * Errors: MEMORY (also for NULL). */
 dpi_status dpi_json_digest(const json_t *value, char hex[DPI_DIGEST_HEX + 1], dpi_error *err);
 
 /* What neighbours are, for people. Static. */

@@ -102,7 +102,7 @@ static dpi_status check_units(const dpi_claim *c, dpi_error *err) {
 
 /* "": there is none. */
 static dpi_status check_digest(const char *key, const char *hex, size_t n, dpi_error *err) {
-    return !hex[0] || (strlen(hex) == n && strspn(hex, "0123456789abcdef") == n)
+    return !hex[0] || dpi_is_hex(hex, n)
                ? DPI_STATUS_OK
                : dpi_fail(err, DPI_STATUS_ARG, "%s: found '%.20s', allowed are %zu hexadecimal "
                                                "digits", key, hex, n);

@@ -2,7 +2,6 @@
 #include "pipeline/claim/wording_json.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/status.h"
 #include "pipeline/claim/claim_json.h"
@@ -49,8 +48,7 @@ json_t *dpi_wording_json(const dpi_wording *w) {
 dpi_status dpi_wording_digest(const dpi_wording *wording, char hex[DPI_DIGEST_HEX + 1],
                               dpi_error *err) {
     json_t *object = dpi_wording_json(wording);
-    const dpi_status status = json_is_null(object) ? (*hex = '\0', DPI_STATUS_OK)
-                                                   : dpi_json_digest(object, hex, err);
+    const dpi_status status = dpi_json_digest(object, hex, err);
     json_decref(object);
     return status;
 }

@@ -15,6 +15,7 @@
 #include "kernels/weight_types.h"
 #include "dp/mechanism/gradients.h"
 #include "pipeline/finetune/finetune.h"
+#include "pipeline/journal/digest.h"
 #include "train/lora_file.h"
 
 #define KEY "dpinfer.finetune."
@@ -29,11 +30,11 @@ static void visit(void *user, const char *name, int64_t n_columns, int64_t n_row
 }
 
 void dpi_finetune_hash(const dpi_lora *lora, const dpi_graph_shape *shape, const float *adapters,
-                       char hex[DPI_TENSORS_HEX + 1]) {
+                       char hex[DPI_DIGEST_HEX + 1]) {
     struct sha256_ctx hash;
     sha256_init(&hash);
     dpi_lora_visit(lora, shape, adapters, visit, &hash);
-    dpi_tensors_hash_end(&hash, hex);
+    dpi_digest_end(&hash, hex);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -104,7 +105,7 @@ dpi_status dpi_finetune_write(const dpi_finetune *f, const char *path, int fd, d
     const dpi_lora *lora = dpi_tuner_lora(f->tuner);
     const dpi_graph_shape *shape = dpi_tuner_shape(f->tuner);
     const float *adapters = dpi_tuner_adapters(f->tuner);
-    char hex[DPI_TENSORS_HEX + 1], name[96];
+    char hex[DPI_DIGEST_HEX + 1], name[96];
     dpi_gguf_builder *w;
     if (dpi_finetune_steps_done(f) != f->options.n_steps)
         return dpi_fail(err, DPI_STATUS_STATE, "%d of %d steps are done: the adapter is not whole",

@@ -2,7 +2,6 @@
 #ifndef DPI_PIPELINE_FINETUNE_H
 #define DPI_PIPELINE_FINETUNE_H
 
-#include <nettle/sha2.h>
 #include <stdbool.h>
 
 #include "dpinfer/finetune.h"
@@ -53,7 +52,7 @@ DPI_MUST_CHECK dpi_status dpi_finetune_write_whole(const dpi_finetune *f, const 
 DPI_MUST_CHECK dpi_status dpi_finetune_hash_change(const dpi_gguf *file,
                                                    const dpi_write_options *options,
                                                    const dpi_conversion_change *change,
-                                                   char hex[DPI_TENSORS_HEX + 1], dpi_error *err);
+                                                   char hex[DPI_DIGEST_HEX + 1], dpi_error *err);
 /* The keys of a model that the adapter of a file was merged into, whose claim that is: what the
  * adapter's file says, but for what is said of its tensors. Errors: MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_finetune_put_merged(dpi_gguf_builder *builder,
@@ -62,6 +61,6 @@ DPI_MUST_CHECK dpi_status dpi_finetune_put_merged(dpi_gguf_builder *builder,
                                                   dpi_error *err);
 /* SHA-256 of an adapter's tensors, in hex. */
 void dpi_finetune_hash(const dpi_lora *lora, const dpi_graph_shape *shape, const float *adapters,
-                       char hex[DPI_TENSORS_HEX + 1]);
+                       char hex[DPI_DIGEST_HEX + 1]);
 
 #endif

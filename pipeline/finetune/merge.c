@@ -9,7 +9,7 @@ typedef struct merged {
     dpi_merged merge;
     dpi_claim claim;
     dpi_status put; /* what came of the keys */
-    char hex[DPI_TENSORS_HEX + 1]; /* of the tensors that are written */
+    char hex[DPI_DIGEST_HEX + 1]; /* of the tensors that are written */
 } merged;
 
 static void put_claim(void *user, dpi_gguf_builder *builder) {

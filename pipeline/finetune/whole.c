@@ -2,17 +2,17 @@
  * the claim. Its hash is of the numbers as they stand in the file, in its own weight types. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/status.h"
 #include "base/utf8.h"
 #include "engine/model.h"
 #include "pipeline/finetune/finetune.h"
+#include "pipeline/journal/digest.h"
 #include "train/tensors.h"
 
 typedef struct whole {
     const dpi_finetune *f;
-    char hex[DPI_TENSORS_HEX + 1];
+    char hex[DPI_DIGEST_HEX + 1];
     char name[64];
     dpi_status put; /* what came of the claim's keys */
 } whole;
@@ -67,12 +67,12 @@ static void hash_data(void *user, const void *data, uint64_t n_bytes) {
 
 dpi_status dpi_finetune_hash_change(const dpi_gguf *file, const dpi_write_options *options,
                                     const dpi_conversion_change *change,
-                                    char hex[DPI_TENSORS_HEX + 1], dpi_error *err) {
+                                    char hex[DPI_DIGEST_HEX + 1], dpi_error *err) {
     struct sha256_ctx hash;
     const dpi_conversion_sink sink = {hash_begin, hash_data, &hash};
     sha256_init(&hash);
     DPI_TRY(dpi_conversion_visit(file, options, change, &sink, err));
-    dpi_tensors_hash_end(&hash, hex);
+    dpi_digest_end(&hash, hex);
     return DPI_STATUS_OK;
 }
 

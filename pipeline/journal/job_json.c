@@ -1,33 +1,27 @@
 /* job_json.c - the file job.json: what a job is. It is written once, before the first record is
  * read. */
-#include <nettle/sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "dpinfer/memory.h"
+#include "pipeline/journal/digest.h"
 #include "pipeline/journal/journal.h"
 #include "pipeline/journal/json_text.h"
 
-enum { DIGEST_HEX = 2 * SHA256_DIGEST_SIZE, KEY_HEX = 2 * DPI_JOURNAL_KEY_BYTES };
+enum { KEY_HEX = 2 * DPI_JOURNAL_KEY_BYTES };
 
 #define FORMAT_NAME "dpinfer job"
 
-static void to_hex(const uint8_t *bytes, size_t n, char *hex) {
-    for (size_t i = 0; i < n; i++)
-        snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
-}
-
 static bool from_hex(const char *hex, uint8_t *bytes, size_t n) {
-    if (!hex || strlen(hex) != 2 * n)
+    if (!dpi_is_hex(hex, 2 * n))
         return false;
     for (size_t i = 0; i < n; i++) {
-        unsigned value;
-        if (strspn(hex + 2 * i, "0123456789abcdef") < 2 || sscanf(hex + 2 * i, "%2x", &value) != 1)
-            return false;
-        bytes[i] = (uint8_t)value;
+        const char digits[] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        bytes[i] = (uint8_t)strtoul(digits, NULL, 16);
     }
     return true;
 }
@@ -35,26 +29,21 @@ static bool from_hex(const char *hex, uint8_t *bytes, size_t n) {
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 /* SHA-256 of the object in its shortest form, names in order. False: out of memory. */
-static bool digest(const json_t *object, char hex[DIGEST_HEX + 1]) {
-    struct sha256_ctx hash;
-    uint8_t bytes[SHA256_DIGEST_SIZE];
+static bool digest(const json_t *object, char hex[DPI_DIGEST_HEX + 1]) {
     size_t n_bytes;
     char *text =
         dpi_json_text(object, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), &n_bytes);
     if (!text)
         return false;
-    sha256_init(&hash);
-    sha256_update(&hash, n_bytes, (const uint8_t *)text);
-    sha256_digest(&hash, sizeof bytes, bytes);
-    to_hex(bytes, sizeof bytes, hex);
+    dpi_digest(text, n_bytes, hex);
     free(text);
     return true;
 }
 
 static json_t *describe(const dpi_journal *j, const json_t *facts, const json_t *application) {
-    char id[2 * DPI_JOURNAL_ID + 1], key[KEY_HEX + 1], hash[DIGEST_HEX + 1];
-    to_hex(j->id, sizeof j->id, id);
-    to_hex(j->key, sizeof j->key, key);
+    char id[2 * DPI_JOURNAL_ID + 1], key[KEY_HEX + 1], hash[DPI_DIGEST_HEX + 1];
+    dpi_to_hex(j->id, sizeof j->id, id);
+    dpi_to_hex(j->key, sizeof j->key, key);
     json_t *job = json_pack("{s:s, s:i, s:s, s:s, s:O*, s:O}", "format", FORMAT_NAME, "version",
                             DPI_JOURNAL_VERSION, "id", id, "key", key, "application", application,
                             "facts", facts);
@@ -105,9 +94,9 @@ static dpi_status malformed(const dpi_journal *j, const char *what, dpi_error *e
 
 /* The hash holds. It leaves the object. */
 static bool is_whole(json_t *job) {
-    char hash[DIGEST_HEX + 1];
+    char hash[DPI_DIGEST_HEX + 1];
     const char *recorded = json_string_value(json_object_get(job, "sha256"));
-    char copy[DIGEST_HEX + 1] = "";
+    char copy[DPI_DIGEST_HEX + 1] = "";
     if (recorded)
         snprintf(copy, sizeof copy, "%s", recorded);
     json_object_del(job, "sha256");

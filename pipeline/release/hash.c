@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <nettle/sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +35,8 @@ static int64_t digest_fd(int fd, struct sha256_ctx *digest) {
     return n < 0 ? -1 : n_bytes;
 }
 
-bool dpi_hash_file(const char *path, char hex[DPI_HASH_HEX + 1], int64_t *n_bytes) {
+bool dpi_hash_file(const char *path, char hex[DPI_DIGEST_HEX + 1], int64_t *n_bytes) {
     struct sha256_ctx digest;
-    uint8_t bytes[SHA256_DIGEST_SIZE];
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
@@ -56,9 +54,7 @@ bool dpi_hash_file(const char *path, char hex[DPI_HASH_HEX + 1], int64_t *n_byte
     errno = reason;
     if (n < 0)
         return false;
-    sha256_digest(&digest, sizeof bytes, bytes);
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+    dpi_digest_end(&digest, hex);
     *n_bytes = n;
     return true;
 }
@@ -79,7 +75,7 @@ static void part_suffix(int64_t i, int64_t n_files, char suffix[64]) {
 }
 
 dpi_status dpi_hash_one(const char *path, json_t **file, dpi_error *err) {
-    char hex[DPI_HASH_HEX + 1];
+    char hex[DPI_DIGEST_HEX + 1];
     int64_t n_bytes;
     if (!dpi_hash_file(path, hex, &n_bytes))
         return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
@@ -91,9 +87,8 @@ dpi_status dpi_hash_one(const char *path, json_t **file, dpi_error *err) {
 bool dpi_hash_is_file(const json_t *file) {
     const json_t *n_bytes = json_object_get(file, "n_bytes");
     const char *hex = json_string_value(json_object_get(file, "sha256"));
-    return json_is_integer(n_bytes) && json_integer_value(n_bytes) >= 0 && hex &&
-           strlen(hex) == DPI_HASH_HEX && strspn(hex, "0123456789abcdef") == DPI_HASH_HEX &&
-           json_object_size(file) == 2;
+    return json_is_integer(n_bytes) && json_integer_value(n_bytes) >= 0 &&
+           dpi_is_hex(hex, DPI_DIGEST_HEX) && json_object_size(file) == 2;
 }
 
 static dpi_status hash_part(const char *path, json_t *files, dpi_error *err) {

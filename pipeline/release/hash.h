@@ -6,11 +6,10 @@
 #include <stdbool.h>
 
 #include "dpinfer/model.h"
-
-enum { DPI_HASH_HEX = 64 };
+#include "pipeline/journal/digest.h"
 
 /* SHA-256 of what is in the file, in lower-case hex, and its size. False on failure, with errno. */
-bool dpi_hash_file(const char *path, char hex[DPI_HASH_HEX + 1], int64_t *n_bytes);
+bool dpi_hash_file(const char *path, char hex[DPI_DIGEST_HEX + 1], int64_t *n_bytes);
 
 /* Files of the model: the number in split.count, 1 without it. */
 int64_t dpi_hash_count_files(const dpi_model *model);

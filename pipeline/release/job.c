@@ -11,6 +11,7 @@
 #include "dpinfer/journal.h"
 #include "dpinfer/memory.h"
 #include "pipeline/claim/compare.h"
+#include "pipeline/journal/digest.h"
 #include "pipeline/release/books.h"
 #include "pipeline/release/hash.h"
 #include "pipeline/release/report.h"
@@ -29,8 +30,7 @@ static void hash_text(struct sha256_ctx *hash, dpi_bytes text) {
 /* What {label} stands for, and which texts are for which label; with the digest of the claim and
  * the room that the context leaves that is all that prompts depend on. */
 static json_t *hash_labels(const dpi_plan *plan) {
-    uint8_t bytes[SHA256_DIGEST_SIZE];
-    char hex[DPI_HASH_HEX + 1];
+    char hex[DPI_DIGEST_HEX + 1];
     struct sha256_ctx hash;
     sha256_init(&hash);
     for (int32_t i = 0; i < plan->labels.n; i++) {
@@ -40,9 +40,7 @@ static json_t *hash_labels(const dpi_plan *plan) {
         hash_text(&hash, dpi_labels_meaning(&plan->labels, i));
         sha256_update(&hash, sizeof n_texts, (const uint8_t *)&n_texts);
     }
-    sha256_digest(&hash, sizeof bytes, bytes);
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+    dpi_digest_end(&hash, hex);
     return json_string(hex);
 }
 

@@ -101,12 +101,6 @@ dpi_status dpi_records_privacy_unit(const dpi_records *records, int32_t adjacenc
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_claim_charged(const dpi_claim *claim, char **json, dpi_error *err) {
-    dpi_claim alone = *claim;
-    alone.ledger = (dpi_claim_ledger){0};
-    return dpi_claim_write(&alone, json, err);
-}
-
 void dpi_claim_charge_free(dpi_claim_charge *charge) {
     free(charge->claim);
     charge->claim = NULL;

@@ -37,8 +37,6 @@ typedef struct dpi_claim_charge {
     char *claim; /* freed with dpi_claim_charge_free */
 } dpi_claim_charge;
 
-/* The claim as a ledger has it: without what it says of a ledger. As dpi_claim_write. */
-DPI_MUST_CHECK dpi_status dpi_claim_charged(const dpi_claim *claim, char **json, dpi_error *err);
 /* *charge, which must not move. records NULL: only the adjacency is known. It holds nothing after
  * an error. Errors: those of dpi_claim_cost and dpi_records_privacy_unit; MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_claim_charge_of(const dpi_claim *claim, const dpi_records *records,

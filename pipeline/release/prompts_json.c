@@ -1,13 +1,13 @@
 /* prompts_json.c - see prompts_json.h. Everything in it is public, and stays in private memory. */
 #include "pipeline/release/prompts_json.h"
 
-#include <nettle/sha2.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "base/utf8.h"
 #include "dpinfer/memory.h"
+#include "pipeline/journal/digest.h"
 #include "pipeline/prompts.h"
 
 typedef struct writer {
@@ -143,15 +143,9 @@ dpi_status dpi_plan_prompts_json(const dpi_plan *plan, char **json, dpi_error *e
 }
 
 dpi_status dpi_plan_hash_prompts(dpi_plan *plan, dpi_error *err) {
-    uint8_t digest[SHA256_DIGEST_SIZE];
-    struct sha256_ctx hash;
     char *json;
     DPI_TRY(dpi_plan_prompts_json(plan, &json, err));
-    sha256_init(&hash);
-    sha256_update(&hash, strlen(json), (const uint8_t *)json);
-    sha256_digest(&hash, sizeof digest, digest);
+    dpi_digest(json, strlen(json), plan->claim.prompts);
     dpi_private_free(json);
-    for (size_t i = 0; i < sizeof digest; i++)
-        snprintf(plan->claim.prompts + 2 * i, 3, "%02x", digest[i]);
     return DPI_STATUS_OK;
 }

@@ -24,7 +24,7 @@ static const char *compiler(void) {
  * /proc); where reading it fails, so does the report. */
 static dpi_status describe_software(json_t **section, dpi_error *err) {
     static const char path[] = "/proc/self/exe";
-    char hex[DPI_HASH_HEX + 1];
+    char hex[DPI_DIGEST_HEX + 1];
     int64_t n_bytes;
     const bool hashed = dpi_hash_file(path, hex, &n_bytes);
     const int reason = errno;
@@ -161,9 +161,8 @@ dpi_status dpi_report_text(const dpi_report *r, int32_t complete, int32_t format
     if (r->recorded)
         return dpi_fail(err, DPI_STATUS_ARG, "a report that was parsed is not written again");
     char hex[DPI_DIGEST_HEX + 1];
-    bool fits;
-    DPI_TRY(dpi_report_wording_fits(&r->added, &r->claim, hex, &fits, err));
-    if (!fits)
+    DPI_TRY(dpi_json_digest(r->added.wording, hex, err));
+    if (strcmp(hex, r->claim.wording) != 0)
         return dpi_fail(err, DPI_STATUS_STATE, "the claim has a wording that the report was not "
                                                "told, or another one");
     json_t *all = dpi_report_json(&r->claim, complete != 0, json_incref(r->software),

@@ -72,31 +72,32 @@ dpi_status dpi_report_meta(dpi_report *report, const char *name, const char *tex
     return DPI_STATUS_OK;
 }
 
-/* ---- How texts are worded -------------------------------------------------------------------- */
+/* ---- How texts are worded, and prompts ------------------------------------------------------- */
 
-dpi_status dpi_report_wording_fits(const dpi_report_added *a, const dpi_claim *claim,
-                                   char hex[DPI_DIGEST_HEX + 1], bool *fits, dpi_error *err) {
-    hex[0] = '\0';
-    if (!json_is_null(a->wording))
-        DPI_TRY(dpi_json_digest(a->wording, hex, err));
-    *fits = strcmp(hex, claim->wording) == 0;
-    return DPI_STATUS_OK;
+static void set_section(json_t **section, json_t *value) {
+    json_decref(*section);
+    *section = value;
+}
+
+/* A section that the claim has the digest of; NULL: out of memory. `value` is taken. */
+static dpi_status tell_section(json_t **section, json_t *value, const char *name,
+                               const char *claimed, dpi_error *err) {
+    char hex[DPI_DIGEST_HEX + 1];
+    dpi_status status = dpi_json_digest(value, hex, err);
+    if (status == DPI_STATUS_OK && strcmp(hex, claimed) != 0)
+        status = dpi_fail(err, DPI_STATUS_ARG, "%s: found %.16s, the claim has %.16s", name,
+                          hex[0] ? hex : "none", claimed[0] ? claimed : "none");
+    if (status == DPI_STATUS_OK)
+        set_section(section, value);
+    else
+        json_decref(value);
+    return status;
 }
 
 dpi_status dpi_report_wording(dpi_report *report, const dpi_wording *wording, dpi_error *err) {
-    char hex[DPI_DIGEST_HEX + 1];
     DPI_TRY(dpi_wording_check(wording, err));
-    DPI_TRY(dpi_wording_digest(wording, hex, err));
-    if (strcmp(hex, report->claim.wording) != 0)
-        return dpi_fail(err, DPI_STATUS_ARG, "wording: found %.16s, the claim has %.16s",
-                        hex[0] ? hex : "none",
-                        report->claim.wording[0] ? report->claim.wording : "none");
-    json_t *section = dpi_wording_json(wording);
-    if (!section)
-        return dpi_no_memory(err, "the report");
-    json_decref(report->added.wording);
-    report->added.wording = section;
-    return DPI_STATUS_OK;
+    return tell_section(&report->added.wording, dpi_wording_json(wording), "wording",
+                        report->claim.wording, err);
 }
 
 dpi_status dpi_report_added_wording(dpi_report_added *a, const json_t *report, dpi_error *err) {
@@ -106,46 +107,25 @@ dpi_status dpi_report_added_wording(dpi_report_added *a, const json_t *report, d
     dpi_wording_free(wording);
     if (!section)
         return dpi_no_memory(err, "the report");
-    json_decref(a->wording);
-    a->wording = section;
+    set_section(&a->wording, section);
     return DPI_STATUS_OK;
 }
 
-/* ---- Prompts --------------------------------------------------------------------------------- */
-
-dpi_status dpi_report_prompts_digest(const dpi_report_added *a, char hex[DPI_DIGEST_HEX + 1],
-                                     dpi_error *err) {
-    hex[0] = '\0';
-    return json_is_null(a->prompts) ? DPI_STATUS_OK : dpi_json_digest(a->prompts, hex, err);
-}
-
-static void set_prompts(dpi_report_added *a, json_t *prompts) {
-    json_decref(a->prompts);
-    a->prompts = prompts;
-}
-
 dpi_status dpi_report_prompts(dpi_report *report, const char *json, dpi_error *err) {
-    char hex[DPI_DIGEST_HEX + 1];
     json_error_t why;
     json_t *prompts = json_loads(json, 0, &why);
     if (!json_is_object(prompts)) {
         json_decref(prompts);
         return dpi_fail(err, DPI_STATUS_FORMAT, "prompts: found no JSON object");
     }
-    set_prompts(&report->added, prompts);
-    DPI_TRY(dpi_report_prompts_digest(&report->added, hex, err));
-    if (strcmp(hex, report->claim.prompts) == 0)
-        return DPI_STATUS_OK;
-    set_prompts(&report->added, json_null());
-    return dpi_fail(err, DPI_STATUS_ARG, "prompts: found %.16s, the claim has %.16s", hex,
-                    report->claim.prompts[0] ? report->claim.prompts : "none");
+    return tell_section(&report->added.prompts, prompts, "prompts", report->claim.prompts, err);
 }
 
 dpi_status dpi_report_added_prompts(dpi_report_added *a, const json_t *report, dpi_error *err) {
     json_t *prompts = json_object_get(report, "prompts");
     if (!json_is_object(prompts) && !json_is_null(prompts))
         return dpi_fail(err, DPI_STATUS_FORMAT, "prompts is missing, or no object and not null");
-    set_prompts(a, json_incref(prompts));
+    set_section(&a->prompts, json_incref(prompts));
     return DPI_STATUS_OK;
 }
 
@@ -215,12 +195,9 @@ static json_t *complete_recorded(const dpi_report_added *a, const dpi_claim *cla
     return NULL;
 }
 
-static void hash_text(const dpi_report_added *a, char hex[DPI_HASH_HEX + 1]) {
-    uint8_t digest[SHA256_DIGEST_SIZE];
+static void hash_text(const dpi_report_added *a, char hex[DPI_DIGEST_HEX + 1]) {
     struct sha256_ctx context = a->digest; /* more may follow */
-    sha256_digest(&context, sizeof digest, digest);
-    for (size_t i = 0; i < sizeof digest; i++)
-        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    dpi_digest_end(&context, hex);
 }
 
 /* Texts by their tokens; null where somebody counted none. */
@@ -235,7 +212,7 @@ static json_t *lengths_json(const dpi_report_added *a) {
 }
 
 json_t *dpi_report_output_json(const dpi_report_added *a, const dpi_claim *claim) {
-    char hex[DPI_HASH_HEX + 1];
+    char hex[DPI_DIGEST_HEX + 1];
     const bool known = a->n_unknown == 0, formed = a->n_text_bytes >= 0;
     if (a->recorded)
         return complete_recorded(a, claim);
@@ -295,8 +272,7 @@ static bool is_count_or_null(const json_t *value, bool null) {
 }
 
 static bool is_hash(const json_t *value) {
-    const char *hex = json_string_value(value);
-    return hex && strlen(hex) == DPI_HASH_HEX && strspn(hex, "0123456789abcdef") == DPI_HASH_HEX;
+    return dpi_is_hex(json_string_value(value), DPI_DIGEST_HEX);
 }
 
 static bool is_output(const json_t *output) {

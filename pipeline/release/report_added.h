@@ -44,12 +44,6 @@ bool dpi_report_added_read(dpi_report_added *added, const json_t *report);
 dpi_status dpi_report_added_wording(dpi_report_added *added, const json_t *report, dpi_error *err);
 /* The section `prompts` of a parsed report. Errors: FORMAT. */
 dpi_status dpi_report_added_prompts(dpi_report_added *added, const json_t *report, dpi_error *err);
-/* The digest of the section `prompts`; "" where it is null. Errors: MEMORY. */
-dpi_status dpi_report_prompts_digest(const dpi_report_added *added, char hex[DPI_DIGEST_HEX + 1],
-                                     dpi_error *err);
-/* Whether the section `wording` is that of the claim. *hex is its digest. Errors: MEMORY. */
-dpi_status dpi_report_wording_fits(const dpi_report_added *added, const dpi_claim *claim,
-                                   char hex[DPI_DIGEST_HEX + 1], bool *fits, dpi_error *err);
 
 /* Whether a run with this claim, which is settled, can have written the parsed `output`. */
 bool dpi_report_output_fits(const dpi_report_added *added, const dpi_claim *claim);

@@ -79,7 +79,7 @@ dpi_status dpi_texts_open(dpi_texts *x, dpi_error *err) {
 void dpi_texts_init(dpi_texts *x, const dpi_plan *plan, dpi_source *source, dpi_books *books) {
     const int32_t n_texts = plan->claim.n_texts, first = plan->options.shard;
     *x = (dpi_texts){.plan = plan, .source = source, .books = books,
-                     .next = first < n_texts ? first : n_texts};
+                     .next = first < n_texts ? first : n_texts, .looked_at = -1};
 }
 
 static dpi_place *find_free_place(dpi_texts *x) {
@@ -424,8 +424,11 @@ static void begin_next(dpi_texts *x) {
     dpi_error why;
     if (x->failure.code != DPI_STATUS_OK || !find_next(x))
         return;
-    bool drawn;
-    dpi_status status = find_drawn(x, x->next, &drawn, &why);
+    dpi_status status = DPI_STATUS_OK;
+    if (x->looked_at != x->next)
+        status = find_drawn(x, x->next, &x->next_is_drawn, &why);
+    x->looked_at = x->next;
+    const bool drawn = x->next_is_drawn;
     dpi_place *place =
         status != DPI_STATUS_OK || drawn || is_reading(x) ? NULL : find_free_place(x);
     if (status == DPI_STATUS_OK && (place || drawn))

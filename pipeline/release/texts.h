@@ -60,6 +60,9 @@ typedef struct dpi_texts {
     dpi_release_text *first; /* of those that have begun and are not told to their end, in order */
     int32_t next;            /* index of the text that begins next; n_texts: there is none */
     bool next_known;         /* with next_text: it was called */
+    int32_t looked_at;       /* index that next_is_drawn is of; -1: none yet */
+    bool next_is_drawn;      /* an earlier process has drawn all of it: looked at once, and not in
+                                each pass in which it waits */
     int32_t n_begun;
     int32_t n_ended;    /* texts that are drawn */
     int64_t n_read;     /* prompts of all texts that are read */

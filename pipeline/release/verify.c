@@ -232,7 +232,7 @@ static dpi_status count_texts(json_t *output, const char *path, int64_t n_bytes,
 /* The section `output` with the hash and the size of the file; `path` NULL: as it is recorded. */
 static dpi_status hash_output(const dpi_report *r, const dpi_claim *claim, const char *path,
                               json_t **output, dpi_error *err) {
-    char hex[DPI_HASH_HEX + 1];
+    char hex[DPI_DIGEST_HEX + 1];
     int64_t n_bytes;
     *output = dpi_report_output_json(&r->added, claim);
     if (!*output || !path)
@@ -331,27 +331,17 @@ dpi_status dpi_report_compare_claim(const dpi_report *r, const dpi_claim *found,
     return status;
 }
 
-/* The claim has its digest. */
-static dpi_status compare_wording(const dpi_report *r, dpi_verification *v, dpi_error *err) {
+/* A section that the claim has the digest of. */
+static dpi_status compare_section(const json_t *section, const char *path, const char *claimed,
+                                  const char *same, dpi_verification *v, dpi_error *err) {
     char hex[DPI_DIGEST_HEX + 1];
-    bool fits;
-    DPI_TRY(dpi_report_wording_fits(&r->added, &r->claim, hex, &fits, err));
-    return dpi_compare_add(v, "claim.wording", fits ? DPI_VERDICT_OK : DPI_VERDICT_WRONG,
-                           r->claim.wording[0] ? r->claim.wording : "(none)",
-                           fits     ? "that of the section wording"
+    DPI_TRY(dpi_json_digest(section, hex, err));
+    const bool fits = strcmp(hex, claimed) == 0;
+    return dpi_compare_add(v, path, fits ? DPI_VERDICT_OK : DPI_VERDICT_WRONG,
+                           claimed[0] ? claimed : "(none)",
+                           fits     ? same
                            : hex[0] ? hex
                                     : "(none)", err);
-}
-
-/* Where the report has them. */
-static dpi_status compare_prompts(const dpi_report *r, dpi_verification *v, dpi_error *err) {
-    char hex[DPI_DIGEST_HEX + 1];
-    DPI_TRY(dpi_report_prompts_digest(&r->added, hex, err));
-    const bool same = strcmp(hex, r->claim.prompts) == 0;
-    return !hex[0] ? DPI_STATUS_OK
-                   : dpi_compare_add(v, "claim.prompts", same ? DPI_VERDICT_OK : DPI_VERDICT_WRONG,
-                                     r->claim.prompts[0] ? r->claim.prompts : "(none)",
-                                     same ? "that of the section prompts" : hex, err);
 }
 
 dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const char *output_path,
@@ -372,9 +362,11 @@ dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const 
         dpi_compare(r->recorded, expected, &(dpi_compare_rules){is_given}, result, err);
     json_decref(expected);
     if (status == DPI_STATUS_OK)
-        status = compare_wording(r, result, err);
-    if (status == DPI_STATUS_OK)
-        status = compare_prompts(r, result, err);
+        status = compare_section(r->added.wording, "claim.wording", claim->wording,
+                                 "that of the section wording", result, err);
+    if (status == DPI_STATUS_OK && !json_is_null(r->added.prompts)) /* they may not be told */
+        status = compare_section(r->added.prompts, "claim.prompts", claim->prompts,
+                                 "that of the section prompts", result, err);
     if (status == DPI_STATUS_OK && model_path && dpi_claim_find(claim, "gradients"))
         status = compare_trained(r, model_path, result, err);
     if (status == DPI_STATUS_OK && !dpi_report_output_fits(&r->added, claim))

@@ -66,7 +66,7 @@ static bool is_folder(const char *path) {
 /* The texts of a shard that is over, as they were when it ended. */
 static dpi_status read_shard(const dpi_shards *job, const char *folder, int32_t i, int32_t n,
                              shard *s, dpi_error *err) {
-    char hex[DPI_SEAL_HEX + 1];
+    char hex[DPI_DIGEST_HEX + 1];
     json_t *end;
     DPI_TRY(dpi_shards_load(job->key, folder, "shard.json", &end, err));
     const char *wanted = json_string_value(json_object_get(end, "texts"));

@@ -2,10 +2,10 @@
 #include "pipeline/shards/seal.h"
 
 #include <nettle/hmac.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "dpinfer/memory.h"
@@ -33,23 +33,22 @@ static void add(digest *d, const void *bytes, size_t n_bytes) {
 
 static void add_int(digest *d, int64_t value) { add(d, &value, sizeof value); }
 
-static void finish(digest *d, char hex[DPI_SEAL_HEX + 1]) {
+static void finish(digest *d, char hex[DPI_DIGEST_HEX + 1]) {
     uint8_t bytes[SHA256_DIGEST_SIZE];
     hmac_sha256_digest(d, sizeof bytes, bytes);
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+    dpi_to_hex(bytes, sizeof bytes, hex);
     dpi_wipe(d, sizeof *d);
 }
 
 void dpi_seal_bytes(const uint8_t *key, const char *purpose, const void *bytes, size_t n_bytes,
-                    char hex[DPI_SEAL_HEX + 1]) {
+                    char hex[DPI_DIGEST_HEX + 1]) {
     digest d;
     begin(&d, key, purpose);
     add(&d, bytes, n_bytes);
     finish(&d, hex);
 }
 
-static bool seal_of(const uint8_t *key, const json_t *object, char hex[DPI_SEAL_HEX + 1]) {
+static bool seal_of(const uint8_t *key, const json_t *object, char hex[DPI_DIGEST_HEX + 1]) {
     size_t n_bytes;
     char *text = dpi_json_text(object, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17),
                                &n_bytes);
@@ -87,7 +86,7 @@ static void add_labels(digest *d, const dpi_plan *plan) {
     }
 }
 
-dpi_status dpi_seal_prompts(const uint8_t *key, const dpi_plan *plan, char hex[DPI_SEAL_HEX + 1],
+dpi_status dpi_seal_prompts(const uint8_t *key, const dpi_plan *plan, char hex[DPI_DIGEST_HEX + 1],
                             dpi_error *err) {
     digest d;
     dpi_status status = DPI_STATUS_OK;
@@ -133,7 +132,7 @@ static dpi_status add_records(digest *d, const dpi_plan *plan, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_seal_records(const uint8_t *key, const dpi_plan *plan, char hex[DPI_SEAL_HEX + 1],
+dpi_status dpi_seal_records(const uint8_t *key, const dpi_plan *plan, char hex[DPI_DIGEST_HEX + 1],
                             dpi_error *err) {
     digest d;
     begin(&d, key, "records");
@@ -144,7 +143,7 @@ dpi_status dpi_seal_records(const uint8_t *key, const dpi_plan *plan, char hex[D
 
 /* Without the ledger, which one process has. */
 static dpi_status seal_claim(const uint8_t *key, const dpi_plan *plan, const dpi_report *report,
-                             char hex[DPI_SEAL_HEX + 1], dpi_error *err) {
+                             char hex[DPI_DIGEST_HEX + 1], dpi_error *err) {
     dpi_run claim = plan->claim;
     claim.ledger = (dpi_claim_ledger){0};
     json_t *object = dpi_report_parameters(&claim);
@@ -169,12 +168,12 @@ dpi_status dpi_release_digest(const dpi_release *r, const dpi_report *report, in
 /* ---- A JSON object --------------------------------------------------------------------------- */
 
 bool dpi_seal_json(const uint8_t *key, json_t *object) {
-    char hex[DPI_SEAL_HEX + 1];
+    char hex[DPI_DIGEST_HEX + 1];
     return seal_of(key, object, hex) && json_object_set_new(object, "seal", json_string(hex)) == 0;
 }
 
 bool dpi_seal_json_holds(const uint8_t *key, json_t *object) {
-    char hex[DPI_SEAL_HEX + 1];
+    char hex[DPI_DIGEST_HEX + 1];
     json_t *found = json_incref(json_object_get(object, "seal"));
     json_object_del(object, "seal");
     const bool holds = found && json_is_string(found) && seal_of(key, object, hex) &&

@@ -30,7 +30,7 @@ dpi_status dpi_shard_name(int32_t i, int32_t n, char **name, dpi_error *err) {
 /* What every shard is held to. */
 static dpi_status describe(const uint8_t *key, const dpi_release *release, const dpi_report *report,
                            json_t **object, dpi_error *err) {
-    char prompts[DPI_SEAL_HEX + 1], records[DPI_SEAL_HEX + 1], *text;
+    char prompts[DPI_DIGEST_HEX + 1], records[DPI_DIGEST_HEX + 1], *text;
     size_t n_bytes;
     DPI_TRY(dpi_seal_prompts(key, &release->plan, prompts, err));
     DPI_TRY(dpi_seal_records(key, &release->plan, records, err));
@@ -267,7 +267,7 @@ static dpi_status check_digest(const dpi_shards *job, const char *name, const ch
 
 static dpi_status check_release(const dpi_shards *job, const dpi_release *release,
                                 const dpi_report *report, dpi_error *err) {
-    char hex[DPI_SEAL_HEX + 1];
+    char hex[DPI_DIGEST_HEX + 1];
     if (!json_equal(report->model, job->report->model))
         return dpi_fail(err, DPI_STATUS_ARG, "the model is not that of the job");
     DPI_TRY(check_claim(job, release, err));
@@ -322,7 +322,7 @@ static dpi_status mark_begun(const dpi_shards *job, dpi_error *err) {
 
 /* Whether all texts of the shard are there, as they were when it ended. */
 static dpi_status find_end(dpi_shards *job, bool *is_there, dpi_error *err) {
-    char hex[DPI_SEAL_HEX + 1], *text, *path;
+    char hex[DPI_DIGEST_HEX + 1], *text, *path;
     size_t n_bytes;
     json_t *end;
     DPI_TRY(dpi_folder_path(job->shard_folder, "shard.json", &path, err));
@@ -391,7 +391,7 @@ const char *dpi_shards_texts(const dpi_shards *job) { return job->texts; }
 
 /* The texts are on the disk before their digest. */
 static dpi_status write_end(const dpi_shards *job, bool complete, dpi_error *err) {
-    char hex[DPI_SEAL_HEX + 1], *text;
+    char hex[DPI_DIGEST_HEX + 1], *text;
     size_t n_bytes;
     DPI_TRY(dpi_folder_sync(job->shard_folder, "texts.jsonl", err));
     DPI_TRY(dpi_folder_read(job->shard_folder, "texts.jsonl", 0, &text, &n_bytes, err));

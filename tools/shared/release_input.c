@@ -153,8 +153,7 @@ static int open_job(const args *a, release_input *in, dpi_release_options *o) {
  * base model goes on with a text, and so with an order. */
 static void note_kind(const dpi_release_options *o, const dpi_model_info *info) {
     const dpi_prompt_options *p = &o->prompts;
-    const bool chats = p->chat == DPI_CHAT_AUTO ? info->chat_template > DPI_CHAT_NONE
-                                                : p->chat != DPI_CHAT_NONE;
+    const bool chats = dpi_prompts_chat(p->chat, info) != DPI_CHAT_NONE;
     const bool said = p->description.data || p->public_prompt.data || p->query.data;
     if (chats && !said && o->method.method != DPI_METHOD_PLAIN)
         cli_note("warning: the public prompt does not say what kind of documents these are; say it "
