@@ -1,5 +1,5 @@
-/* records.h - the private documents: a folder of .txt files, a .jsonl or a .csv file, or texts in
- * memory. Part of libdpinfer_full.
+/* records.h - the private documents: a folder of .txt files, a .jsonl or a .csv file, the bytes of
+ * one in memory, or texts in memory. Part of libdpinfer_full.
  *
  * A record is addressed by its position, which depends on nothing in any record:
  *   folder  regular files whose name ends in .txt, hidden ones left out, sorted by the bytes of
@@ -98,6 +98,13 @@ DPI_API void dpi_records_options_init(dpi_records_options *options);
 DPI_API DPI_MUST_CHECK dpi_status dpi_records_open(const char *path,
                                                    const dpi_records_options *options,
                                                    dpi_records **records, dpi_error *err);
+/* The same from memory: data [n_bytes], which is copied, is what a .jsonl (kind DPI_RECORD_LINE) or
+ * a .csv (DPI_RECORD_ROW) holds. It is not compressed. Errors: those of dpi_records_open but IO;
+ * ARG (kind). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_records_open_buffer(const void *data, size_t n_bytes,
+                                                          int32_t kind,
+                                                          const dpi_records_options *options,
+                                                          dpi_records **records, dpi_error *err);
 /* Units: with unit_field as many as there are IDs; else as many as records. */
 DPI_API size_t dpi_records_unit_count(const dpi_records *records);
 /* 1: there is a unit_field. */

@@ -192,11 +192,8 @@ static dpi_status read_content(dpi_records *r, size_t *n_bytes, dpi_error *err) 
                          "cannot read %s: %s", r->path, dpi_reason(reason));
 }
 
-static dpi_status open_file(dpi_records *r, dpi_error *err) {
-    size_t n_bytes;
-    DPI_TRY(read_content(r, &n_bytes, err));
-    if (is_packed(r->path))
-        DPI_TRY(dpi_gzip_expand(r->path, r->max_expanded, &r->content, &n_bytes, err));
+/* Of `content`, which has n_bytes. */
+static dpi_status find_records(dpi_records *r, size_t n_bytes, dpi_error *err) {
     DPI_TRY(dpi_encoding_convert(r->encoding, r->path, &r->content, &n_bytes, err));
     const size_t mark = dpi_textfile_mark(r->content, n_bytes);
     memmove(r->content, r->content + mark, n_bytes - mark);
@@ -213,6 +210,14 @@ static dpi_status open_file(dpi_records *r, dpi_error *err) {
     dpi_private_free(r->content); /* the fields were copied */
     r->content = NULL;
     return DPI_STATUS_OK;
+}
+
+static dpi_status open_file(dpi_records *r, dpi_error *err) {
+    size_t n_bytes;
+    DPI_TRY(read_content(r, &n_bytes, err));
+    if (is_packed(r->path))
+        DPI_TRY(dpi_gzip_expand(r->path, r->max_expanded, &r->content, &n_bytes, err));
+    return find_records(r, n_bytes, err);
 }
 
 static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
@@ -255,43 +260,43 @@ static bool copy_label_fields(dpi_records *r, const dpi_records_options *o) {
     return true;
 }
 
-dpi_status dpi_records_open(const char *path, const dpi_records_options *options,
-                            dpi_records **records, dpi_error *err) {
-    dpi_records_options defaults;
-    dpi_records *r;
-    int32_t kind;
-    if (!options) {
-        dpi_records_options_init(&defaults);
-        options = &defaults;
-    }
-    if (options->struct_size != sizeof *options || !options->text_field)
+static dpi_status check_options(const dpi_records_options *o, dpi_error *err) {
+    if (o->struct_size != sizeof *o || !o->text_field)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "dpi_records_options: struct_size is %zu, must be %zu; text_field must be "
-                        "a string", options->struct_size, sizeof *options);
-    if (options->delimiter < 1 || options->delimiter == '"' || options->delimiter == '\n' ||
-        options->delimiter == '\r')
+                        "a string", o->struct_size, sizeof *o);
+    if (o->delimiter < 1 || o->delimiter == '"' || o->delimiter == '\n' || o->delimiter == '\r')
         return dpi_fail(err, DPI_STATUS_ARG,
                         "delimiter: allowed is an ASCII character but quote and line end");
-    DPI_TRY(dpi_check_range("public_fields", options->public_fields, 0, 1, err));
-    DPI_TRY(dpi_check_range("encoding", options->encoding, 0, DPI_ENCODING_UTF16BE, err));
-    DPI_TRY(dpi_check_range("n_label_fields", options->n_label_fields, 0, DPI_LABEL_FIELDS_MAX,
-                            err));
-    DPI_TRY(dpi_check_range("max_expanded", options->max_expanded, 1, INT64_C(1) << 40, err));
-    DPI_TRY(find_kind(path, &kind, err));
+    DPI_TRY(dpi_check_range("public_fields", o->public_fields, 0, 1, err));
+    DPI_TRY(dpi_check_range("encoding", o->encoding, 0, DPI_ENCODING_UTF16BE, err));
+    DPI_TRY(dpi_check_range("n_label_fields", o->n_label_fields, 0, DPI_LABEL_FIELDS_MAX, err));
+    return dpi_check_range("max_expanded", o->max_expanded, 1, INT64_C(1) << 40, err);
+}
+
+/* An object of these options, without records. */
+static dpi_status begin(const char *path, int32_t kind, const dpi_records_options *o,
+                        dpi_records **records, dpi_error *err) {
+    dpi_records *r;
     DPI_TRY(create(kind, &r, err));
-    r->delimiter = options->delimiter;
-    r->encoding = options->encoding;
-    r->public_fields = options->public_fields;
-    r->max_expanded = (size_t)options->max_expanded;
+    r->delimiter = o->delimiter;
+    r->encoding = o->encoding;
+    r->public_fields = o->public_fields;
+    r->max_expanded = (size_t)o->max_expanded;
     r->path = dpi_span_copy(path, strlen(path));
-    r->text_field = dpi_span_copy(options->text_field, strlen(options->text_field));
-    if (options->unit_field)
-        r->unit_field = dpi_span_copy(options->unit_field, strlen(options->unit_field));
-    const bool copied = copy_label_fields(r, options) && r->path && r->text_field &&
-                        !r->unit_field == !options->unit_field;
-    dpi_status status = !copied                   ? dpi_no_memory(err, "the records")
-                        : kind == DPI_RECORD_FILE ? open_folder(r, err)
-                                                  : open_file(r, err);
+    r->text_field = dpi_span_copy(o->text_field, strlen(o->text_field));
+    if (o->unit_field)
+        r->unit_field = dpi_span_copy(o->unit_field, strlen(o->unit_field));
+    if (copy_label_fields(r, o) && r->path && r->text_field && !r->unit_field == !o->unit_field) {
+        *records = r;
+        return DPI_STATUS_OK;
+    }
+    dpi_records_close(r);
+    return dpi_no_memory(err, "the records");
+}
+
+static dpi_status finish(dpi_records *r, dpi_status status, dpi_records **records,
+                         dpi_error *err) {
     if (status == DPI_STATUS_OK)
         status = dpi_records_find_units(r, err);
     if (status == DPI_STATUS_OK)
@@ -299,6 +304,35 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
     else
         dpi_records_close(r);
     return status;
+}
+
+dpi_status dpi_records_open(const char *path, const dpi_records_options *options,
+                            dpi_records **records, dpi_error *err) {
+    dpi_records_options defaults;
+    dpi_records *r;
+    int32_t kind;
+    dpi_records_options_init(&defaults);
+    const dpi_records_options *o = options ? options : &defaults;
+    DPI_TRY(check_options(o, err));
+    DPI_TRY(find_kind(path, &kind, err));
+    DPI_TRY(begin(path, kind, o, &r, err));
+    return finish(r, kind == DPI_RECORD_FILE ? open_folder(r, err) : open_file(r, err), records,
+                  err);
+}
+
+dpi_status dpi_records_open_buffer(const void *data, size_t n_bytes, int32_t kind,
+                                   const dpi_records_options *options, dpi_records **records,
+                                   dpi_error *err) {
+    dpi_records_options defaults;
+    dpi_records *r;
+    dpi_records_options_init(&defaults);
+    const dpi_records_options *o = options ? options : &defaults;
+    DPI_TRY(check_options(o, err));
+    DPI_TRY(dpi_check_range("kind", kind, DPI_RECORD_LINE, DPI_RECORD_ROW, err));
+    DPI_TRY(begin("the text in memory", kind, o, &r, err));
+    r->content = dpi_span_copy(n_bytes > 0 ? data : "", n_bytes);
+    return finish(r, r->content ? find_records(r, n_bytes, err)
+                                : dpi_no_memory(err, "the records"), records, err);
 }
 
 dpi_status dpi_records_create(const char *const *texts, const size_t *n_bytes, size_t n_records,

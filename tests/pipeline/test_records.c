@@ -21,10 +21,39 @@ static void put_folder(const char *name) {
     assert_int_equal(mkdir(path_in(folder, name), 0700), 0);
 }
 
+/* The bytes of a file give the records that the file gives. */
+static void expect_from_memory(const char *name, const dpi_records_options *o,
+                               const dpi_records *records) {
+    dpi_records *same = NULL;
+    size_t n_file, n[2], n_all[2], n_used[2];
+    char *bytes = read_file(path_in(folder, name), &n_file), *text[2];
+    assert_ok(dpi_records_open_buffer(bytes, n_file, dpi_records_kind(records), o, &same, ERR));
+    memset(bytes, 'x', n_file); /* they were copied */
+    free(bytes);
+    assert_int_equal(dpi_records_count(same), dpi_records_count(records));
+    for (size_t i = 0; i < dpi_records_count(records); i++) {
+        assert_ok(dpi_records_read(records, i, &text[0], &n[0], ERR));
+        assert_ok(dpi_records_read(same, i, &text[1], &n[1], ERR));
+        assert_int_equal(n[0], n[1]);
+        assert_true(!text[0] == !text[1] && (!text[0] || memcmp(text[0], text[1], n[0]) == 0));
+        dpi_private_free(text[0]);
+        dpi_private_free(text[1]);
+    }
+    assert_int_equal(dpi_records_unit_count(same), dpi_records_unit_count(records));
+    for (size_t u = 0; u < dpi_records_unit_count(records); u++) {
+        dpi_records_unit_size(records, u, &n_all[0], &n_used[0]);
+        dpi_records_unit_size(same, u, &n_all[1], &n_used[1]);
+        assert_true(n_all[0] == n_all[1] && n_used[0] == n_used[1]);
+    }
+    dpi_records_close(same);
+}
+
 static dpi_records *open_records(const char *name, dpi_records_options o, int32_t kind) {
     dpi_records *records = NULL;
     assert_ok(dpi_records_open(path_in(folder, name), &o, &records, ERR));
     assert_int_equal(dpi_records_kind(records), kind);
+    if (kind != DPI_RECORD_FILE && !strstr(name, ".gz") && !strstr(name, ".GZ"))
+        expect_from_memory(name, &o, records);
     return records;
 }
 
@@ -505,6 +534,18 @@ TEST(test_guesses) {
 }
 
 /* Why each record is null, as digits of dpi_record_fault. */
+/* What is from memory is refused by its bytes, and is a .jsonl or a .csv. */
+TEST(test_memory_refused) {
+    dpi_records *records = NULL;
+    assert_error(dpi_records_open_buffer("a", 1, DPI_RECORD_FILE, NULL, &records, ERR), ARG,
+                 "kind is 1");
+    assert_error(dpi_records_open_buffer("a\nb\n", 4, DPI_RECORD_ROW, NULL, &records, ERR),
+                 FORMAT, "the text in memory");
+    assert_ok(dpi_records_open_buffer(NULL, 0, DPI_RECORD_LINE, NULL, &records, ERR));
+    assert_int_equal(dpi_records_count(records), 0);
+    dpi_records_close(records);
+}
+
 TEST(test_faults) {
     dpi_records_options o = defaults;
     o.unit_field = "who";

@@ -1,0 +1,149 @@
+"""Records from what Python has them in: a table of any library, a list, a path."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+from ._library import ArgumentError, Handle, call, ffi, lib, path_bytes
+from ._options import Table, encoded
+
+RECORDS = Table(records=("dpi_records_options", "label_field"))
+_LINE = 2  # DPI_RECORD_LINE
+
+
+def _columns(data: Any) -> Optional[Dict[str, Any]]:
+    """The columns of a table, name -> something with tolist, to_list or to_pylist; None: no table.
+    """
+    if hasattr(data, "__dataframe__") or hasattr(data, "__arrow_c_stream__"):
+        names = getattr(data, "columns", None)
+        if names is not None and not callable(names) and hasattr(data, "__getitem__"):
+            if hasattr(data, "column_names"):  # pyarrow: `columns` are the columns
+                names = data.column_names
+            return {str(name): data[name] for name in names}
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise ArgumentError("records: found a table of Arrow; install pyarrow to read it"
+                                ) from None
+        table = (pa.table(data) if hasattr(data, "__arrow_c_stream__")
+                 else __import__("pyarrow.interchange").interchange.from_dataframe(data))
+        return {name: table[name] for name in table.column_names}
+    return None
+
+
+def _values(column: Any) -> List[Any]:
+    for name in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, name):
+            return list(getattr(column, name)())
+    return list(column)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: a text, a number; None for what is missing or neither."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return value if value - value == 0 else None  # neither NaN nor infinite
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a number of numpy
+        return _plain(value.item())
+    return None
+
+
+def _rows(data: Iterable[Any], wanted: List[str]) -> Tuple[List[List[Any]], bool]:
+    """Columns of a list of texts or of dicts; and whether it is of texts."""
+    rows = list(data)
+    if all(row is None or isinstance(row, str) for row in rows):
+        return [rows], True
+    found: List[List[Any]] = [[] for _ in wanted]
+    for i, row in enumerate(rows):
+        if not (row is None or isinstance(row, (str, Mapping))):
+            raise TypeError(f"records[{i}]: found {type(row).__name__}, allowed a text or a dict")
+        for values, name in zip(found, wanted):
+            values.append(row.get(name) if isinstance(row, Mapping) else
+                          row if name == wanted[0] else None)
+    known = {name for row in rows if isinstance(row, Mapping) for name in row}
+    for name in wanted:
+        if name not in known:
+            raise ArgumentError(f"records: no record has '{name}'")
+    return found, False
+
+
+def _fields(structs: Dict[str, Any]) -> List[str]:
+    """The names of what is read: text, unit, labels."""
+    o = structs["records"]
+    found = [ffi.string(o.text_field)]
+    if o.unit_field != ffi.NULL:
+        found.append(ffi.string(o.unit_field))
+    found += [ffi.string(o.label_fields[i]) for i in range(o.n_label_fields)]
+    return [name.decode() for name in dict.fromkeys(found)]
+
+
+def _lines(data: Any, wanted: List[str]) -> bytes:
+    """The records as lines of JSON, with the wanted fields alone."""
+    table = _columns(data)
+    if table is not None:
+        for name in wanted:
+            if name not in table:
+                raise ArgumentError(f"records: no column '{name}'; there are "
+                                    f"{', '.join(map(repr, table))}")
+        columns = [_values(table[name]) for name in wanted]
+    elif isinstance(data, (bytes, Mapping)):
+        raise TypeError(f"records: found {type(data).__name__}, allowed a table, a list, a path")
+    else:
+        columns, texts = _rows(data, wanted)
+        if texts and len(wanted) > 1:
+            raise ArgumentError(f"records: found a list of texts, which has no '{wanted[1]}'")
+    lines = [json.dumps(dict(zip(wanted, map(_plain, row)))) + "\n" for row in zip(*columns)]
+    return "".join(lines).encode("ascii")
+
+
+class Records(Handle):
+    """The private documents. From a path (a folder of .txt, a .jsonl or .csv, each also as .gz), a
+    table (pandas, polars, pyarrow, anything with the Arrow or DataFrame protocol), a list of texts
+    or of dicts.
+
+    text, unit, label name columns (fields); label may be a list. A record that is missing, blank
+    or no text keeps its place and is null. A text in Python's own memory cannot be wiped; the
+    copy here is, when it is closed.
+
+    Raises ArgumentError (no such column), FileError, FormatError, OutOfMemory.
+    """
+
+    def __init__(self, data: Any, **options: Any) -> None:
+        keep: List[Any] = []
+        structs = RECORDS.new()
+        RECORDS.set(structs, options, keep)
+        out = ffi.new("dpi_records **")
+        if isinstance(data, (str, os.PathLike)):
+            call(lib.dpi_records_open, path_bytes(data), structs["records"], out)
+        else:
+            try:
+                lines = _lines(data, _fields(structs))
+            except RecursionError:
+                raise TypeError("records: a record that holds itself") from None
+            call(lib.dpi_records_open_buffer, ffi.from_buffer(lines), len(lines), _LINE,
+                 structs["records"], out)
+            del lines
+        super().__init__(out[0], lib.dpi_records_close)
+        self._structs = structs
+
+    def __len__(self) -> int:
+        return int(lib.dpi_records_count(self.c))
+
+    @property
+    def units(self) -> int:
+        """Whom a guarantee protects: with `unit` as many as there are IDs, else records."""
+        return int(lib.dpi_records_unit_count(self.c))
+
+    def __repr__(self) -> str:
+        return "<Records, closed>" if self._pointer is None else "<Records>"
+
+
+RECORDS.document(Records.__init__)
+__all__ = ["RECORDS", "Records", "encoded"]

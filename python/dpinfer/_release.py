@@ -1,0 +1,607 @@
+"""Records to released texts: plan, run, resume."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
+
+from ._ledger import Ledger, lib_one
+from ._library import (
+    ArgumentError,
+    BudgetExceeded,
+    Cancelled,
+    Error,
+    Handle,
+    StateError,
+    call,
+    cancel,
+    failure,
+    ffi,
+    lib,
+    path_bytes,
+    status_name,
+    taken,
+    text,
+)
+from ._model import Model
+from ._options import Table, _integer, _real, encoded, string, struct_dict
+from ._records import RECORDS, Records
+from ._report import Claim, Report
+
+OPTIONS = Table(
+    {"n_records": "n_records"},
+    release=("dpi_release_options",
+             "as_drawn seeded shard n_shards model_path "
+             "method.n_vocab method.n_ref method.n_tokens method.top_k method.denominator "
+             "method.isa session.n_seq session.n_kept "
+             "prompts.label prompts.answer prompts.answer_end prompts.n_turns prompts.reserved"),
+    wording=("dpi_wording", ""))
+RECORD_OPTIONS = frozenset(RECORDS.keywords)
+_ENDS = {0: "none", 1: "eog", 2: "length", 3: "cancelled", 4: "stop"}
+_TOKEN, _END, _NONE, _UNSEEN = 2, 3, 0, -1
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """A text that is released. end: how it ended: eog (by itself), stop, length (cut), cancelled.
+    """
+
+    index: int
+    text: str
+    label: Optional[str]
+    tokens: int
+    end: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run was stopped by a signal, at a token. `release` has all that was released."""
+
+    def __init__(self, release: Release) -> None:
+        super().__init__("stopped; what was released is in .release")
+        self.release = release
+
+
+class _Settings:
+    """What a release is made of, so that it can be made again."""
+
+    def __init__(self, model: Model, records: Optional[Records], options: Dict[str, Any]) -> None:
+        self.model, self.records, self.options = model, records, options
+
+    def open(self, ledger: Optional[Ledger], dataset: Optional[str],
+             journal: Any) -> Dict[str, Any]:
+        """The C object of a release, and what it needs: settled, no record is read."""
+        keep: List[Any] = []
+        structs = OPTIONS.new()
+        o, w = structs["release"], structs["wording"]
+        o.method.pace = lib.DPI_PACE_AUTO
+        values = dict(self.options)
+        grammar = _grammar(values.pop("grammar", None), values.pop("json_schema", None))
+        _set_biases(w, self.model, values.pop("logit_bias", None), keep)
+        if values.get("seed") is not None:
+            o.seeded = 1
+        OPTIONS.set(structs, values, keep)
+        if "top_k" in values and values["top_k"] is not None:
+            o.method.top_k = max(o.top_k, 0)
+        o.model, o.wording = self.model.c, w
+        o.session.cancel = cancel
+        if self.records is not None:
+            o.records = self.records.c
+        if grammar is not None:
+            o.grammar = grammar
+        if ledger is not None:
+            o.ledger = ledger.c
+        if dataset is not None:
+            o.dataset = string("dataset", dataset, keep)
+        if journal is not None:
+            o.journal = journal
+            keep.append(ffi.new("char[]", path_bytes(self.model.path)))
+            o.model_path = keep[-1]
+        out = ffi.new("dpi_release **")
+        call(lib.dpi_release_open, o, out)
+        return {"c": out[0], "keep": [keep, structs, grammar, journal],
+                "needs": [n for n in (self.model, self.records, ledger) if n is not None]}
+
+
+def _grammar(grammar: Any, schema: Any) -> Any:
+    if grammar is not None and schema is not None:
+        raise ArgumentError("grammar and json_schema: allowed is one of them")
+    if grammar is None and schema is None:
+        return None
+    said = "grammar" if grammar is not None else "json_schema"
+    source = grammar if schema is None else schema if isinstance(schema, str) else json.dumps(
+        schema)
+    data = encoded(said, source)
+    out = ffi.new("dpi_grammar **")
+    call(lib.dpi_grammar_parse if schema is None else lib.dpi_grammar_from_schema,
+         ffi.from_buffer(data), len(data), out)
+    return ffi.gc(out[0], lib.dpi_grammar_free)
+
+
+def _set_biases(wording: Any, model: Model, biases: Optional[Mapping[Any, float]],
+                keep: List[Any]) -> None:
+    """{token or its text: what is added to its logit}."""
+    if not biases:
+        return
+    if not isinstance(biases, Mapping):
+        raise TypeError("logit_bias: allowed is a dict of tokens and numbers")
+    made = ffi.new("dpi_token_bias[]", len(biases))
+    for one, (token, bias) in zip(made, biases.items()):
+        found = model.tokenizer.find(token) if isinstance(token, str) else _integer(
+            "logit_bias", token)
+        if found is None or not 0 <= found < model.info["n_vocab"]:
+            raise ArgumentError(f"logit_bias: found {token!r}, allowed is the text of a token of "
+                                f"the model, or its number 0..{model.info['n_vocab'] - 1}")
+        one.token, one.bias = found, _real("logit_bias", bias)
+    keep.append(made)
+    wording.biases, wording.n_biases = made, len(biases)
+
+
+class Plan(Handle):
+    """What a run guarantees and needs, settled before a record is looked at.
+
+    str() tells it to people. claim, epsilon, delta, clip: what the guarantee comes to. run() makes
+    the texts, start() begins one text at a time.
+    """
+
+    def __init__(self, settings: _Settings, ledger: Optional[Ledger],
+                 dataset: Optional[str]) -> None:
+        made = settings.open(ledger, dataset, None)
+        self._settings, self._keep = settings, made["keep"]
+        self._ledger, self._dataset = ledger, dataset
+        self._measured: Dict[Any, Dict[str, Any]] = {}
+        super().__init__(made["c"], lib.dpi_release_free, *made["needs"])
+        if ledger is not None:
+            _settle_ledger(lib.dpi_release_preview, self.c)
+
+    @property
+    def claim(self) -> Claim:
+        return _claim_of(self.c)
+
+    @property
+    def epsilon(self) -> Optional[float]:
+        return self.claim.epsilon
+
+    @property
+    def delta(self) -> float:
+        return self.claim.delta
+
+    @property
+    def clip(self) -> float:
+        """C, how far a reference moves a logit at most."""
+        return float(lib.dpi_release_run(self.c).plan.clip)
+
+    @property
+    def settings(self) -> Dict[str, Any]:
+        """What the method is run with, as it was settled (dpi_sampler_options)."""
+        run = lib.dpi_release_run(self.c)
+        return {**struct_dict(run.method, "dpi_sampler_options"), "n_texts": run.n_texts}
+
+    @property
+    def wording(self) -> Dict[str, Any]:
+        """How texts are worded: answer, stops and bans as they were settled."""
+        w = lib.dpi_release_wording(self.c)
+        found = struct_dict(w, "dpi_wording")
+        found["answer"] = text(w.answer.data, w.answer.n_bytes) if w.answer.data else None
+        for name in ("stops", "bans"):
+            listed = getattr(w, name)
+            found[name] = [text(listed[i].data, listed[i].n_bytes)
+                           for i in range(getattr(w, "n_" + name))]
+        return found
+
+    @property
+    def prompts(self) -> Dict[str, Any]:
+        """The prompts in full (docs/report.md)."""
+        out = ffi.new("char **")
+        call(lib.dpi_release_prompts, self.c, out)
+        found: Dict[str, Any] = json.loads(taken(out[0], private=True))
+        return found
+
+    def needs(self, record_tokens: int = 0, unit_records: int = 0) -> Dict[str, Any]:
+        """Memory in bytes and time in seconds on this machine, by a few measured passes with
+        made-up prompts: a second or two. record_tokens: of a usual record, as far as that is
+        public; 0: 300. unit_records: records of a usual unit; 0: the most that are used."""
+        asked = (_integer("record_tokens", record_tokens), _integer("unit_records", unit_records))
+        if asked not in self._measured:
+            out = ffi.new("dpi_release_plan *")
+            lib.dpi_release_plan_init(out)
+            out.n_record_usual, out.n_unit_usual = asked
+            with self._using():
+                call(lib.dpi_release_plan_get, self.c, out)
+            self._measured[asked] = struct_dict(out, "dpi_release_plan")
+        return self._measured[asked]
+
+    @property
+    def hearing(self) -> str:
+        """Whether C is enough for references to be heard: hardly, heard, well heard; "" where
+        the method has no such number."""
+        run = lib.dpi_release_run(self.c)
+        method, plan = ffi.addressof(run, "method"), ffi.addressof(run, "plan")
+        factor = lib.dpi_hearing_factor(method, plan)
+        return text(lib.dpi_hearing_text(lib.dpi_hearing_of(factor))) if factor > 0 else ""
+
+    def start(self, ledger: Optional[Union[Ledger, Any]] = None, dataset: Optional[str] = None,
+              job: Any = None) -> Release:
+        """A release that has not begun: iterate over it for its texts. Each is a run of its own,
+        with a charge of its own.
+
+        ledger, dataset: where the run is charged, before a record is read; those of the plan if
+        they are not given. job: a folder that keeps the run, so that resume() goes on with it
+        whatever stops it; the folder is as secret as the records."""
+        opened, folder = ledger, None
+        if ledger is None:
+            opened, dataset = self._ledger, dataset or self._dataset
+        elif not isinstance(ledger, Ledger):
+            opened = Ledger(ledger)
+        if job is not None:
+            folder = _open_journal(job, create=True, application=_remember(self._settings))
+        return _begin(self._settings, opened, dataset, folder, job)
+
+    def run(self, ledger: Optional[Union[Ledger, Any]] = None, dataset: Optional[str] = None,
+            job: Any = None, progress: bool = False) -> Release:
+        """All texts. progress: a bar, if tqdm is there.
+
+        Raises Interrupted, a KeyboardInterrupt, at a signal: it has what was released. Another
+        error has it as .release, too; BudgetExceeded comes before a record is read."""
+        return _finish(self.start(ledger, dataset, job), progress)
+
+    def __str__(self) -> str:
+        lines = [self.claim.statement().rstrip("\n")]
+        run = lib.dpi_release_run(self.c)
+        if self.hearing:
+            lines.append(f"clip bound C  {self.clip:.4g}: references are {self.hearing}")
+        n = self.needs()
+        lines.append(f"memory        {n['memory_usual_bytes'] / 2**20:.0f} MiB, with records of "
+                     f"{n['n_record_usual'] or 300} tokens")
+        lines.append(f"time          {_duration(n['seconds'])}, {_duration(n['seconds_reading'])} "
+                     f"of it for prompts: {run.n_texts} texts of {run.method.n_tokens} tokens")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return "<Plan, closed>" if self._pointer is None else f"<Plan: {self.claim.guarantee}>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 5400 else f"{seconds / 3600:.3g} h"
+
+
+def _claim_of(release: Any) -> Claim:
+    made = ffi.new("dpi_claim *")
+    lib.dpi_claim_init(made)
+    lib.dpi_claim_of_run(lib.dpi_release_run(release), made)
+    return Claim(made)
+
+
+def _settle_ledger(function: Any, release: Any) -> None:
+    """Reserves, or looks what a reserve would do; BudgetExceeded has the sums."""
+    try:
+        call(function, release)
+    except BudgetExceeded as error:
+        err = ffi.new("dpi_error *")
+        lib.dpi_release_preview(release, err)
+        sums = lib.dpi_release_run(release).ledger
+        if sums.budget > 0:
+            error.spent, error.asked = sums.before / lib_one(), sums.charge / lib_one()
+            error.left = max(sums.budget - sums.before, 0) / lib_one()
+        raise
+
+
+# ---- Jobs --------------------------------------------------------------------------------------
+
+
+def _remember(settings: _Settings) -> str:
+    """The options of a run as a journal keeps them."""
+    records = settings.records
+    path = getattr(records, "path", None)
+    try:
+        return json.dumps({"python": 1, "model": os.path.abspath(os.fspath(settings.model.path)),
+                           "records": path, "record_options": getattr(records, "options", {}),
+                           "options": _kept(settings.options)})
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"job: an option cannot be kept in its folder: {error}") from None
+
+
+def _kept(options: Dict[str, Any]) -> Dict[str, Any]:
+    found = {k: v for k, v in options.items() if v is not None}
+    if isinstance(found.get("logit_bias"), Mapping):  # JSON makes texts of numbers
+        found["logit_bias"] = list(found["logit_bias"].items())
+    return found
+
+
+def _open_journal(folder: Any, create: bool, application: Optional[str] = None) -> Any:
+    keep: List[Any] = []
+    o = ffi.new("dpi_journal_options *")
+    lib.dpi_journal_options_init(o)
+    o.create = int(create)
+    if application is not None:
+        o.application = string("job", application, keep)
+    out = ffi.new("dpi_journal **")
+    call(lib.dpi_journal_open, path_bytes(folder), o, out)
+    return ffi.gc(out[0], lib.dpi_journal_close)
+
+
+def resume(job: Any, records: Any = None, model: Optional[Model] = None,
+           ledger: Optional[Union[Ledger, Any]] = None, dataset: Optional[str] = None,
+           progress: bool = False) -> Release:
+    """Goes on with a run that was begun with job=, whatever has stopped it. There is no new charge.
+
+    records: those of the run, needed where they came from memory; another table is refused. model,
+    ledger: as there; by default the model's file is opened again, and the ledger is the job's own.
+    """
+    journal = _open_journal(job, create=False)
+    said = json.loads(text(lib.dpi_journal_application(journal)) or "{}")
+    if said.get("python") != 1:
+        raise ArgumentError(f"{os.fspath(job)}: the job was not made by this package; 'dpinfer "
+                            "resume' goes on with those of the program")
+    options = said["options"]
+    if "logit_bias" in options:
+        options["logit_bias"] = dict(map(tuple, options["logit_bias"]))
+    if records is None and said["records"] is None:
+        raise ArgumentError("records: allowed are those that the run began with, which came from "
+                            "memory")
+    if not isinstance(records, Records):
+        data = said["records"] if records is None else records
+        records = _records_of(data, said["record_options"])
+    settings = _Settings(model or Model(said["model"]), records, options)
+    if ledger is not None and not isinstance(ledger, Ledger):
+        ledger = Ledger(ledger)
+    return _finish(_begin(settings, ledger, dataset, journal, job), progress)
+
+
+def _records_of(data: Any, options: Mapping[str, Any]) -> Records:
+    made = Records(data, **options)
+    made.options = dict(options)  # type: ignore[attr-defined]
+    is_path = isinstance(data, (str, os.PathLike))
+    made.path = os.path.abspath(os.fspath(data)) if is_path else None  # type: ignore[attr-defined]
+    return made
+
+
+# ---- A run -------------------------------------------------------------------------------------
+
+
+def _begin(settings: _Settings, ledger: Optional[Ledger], dataset: Optional[str], journal: Any,
+           job: Any) -> Release:
+    return Release(settings.open(ledger, dataset, journal), settings.model, ledger, dataset, job)
+
+
+class Release(Handle):
+    """A run: texts that are released, one after the other. Iterating makes them.
+
+    texts: those that are over. complete: all are. claim, report: what was guaranteed.
+    """
+
+    def __init__(self, made: Dict[str, Any], model: Model, ledger: Optional[Ledger],
+                 dataset: Optional[str], job: Any) -> None:
+        super().__init__(made["c"], lib.dpi_release_free, *made["needs"])
+        self._keep, self.model, self.job = made["keep"], model, job
+        self._ledger, self._dataset = ledger, dataset
+        self.texts: List[Text] = []
+        self.complete = False
+        self._pieces: Dict[int, Dict[int, str]] = {}
+        self._event = ffi.new("dpi_release_event *")
+        self._event.type = _UNSEEN
+        self._err = ffi.new("dpi_error *")
+        self._begun = False
+        self._report: Optional[Report] = None
+
+    def __iter__(self) -> Iterator[Text]:
+        """The texts, in their order, each when it is over; those that are there first."""
+        given = 0
+        while True:
+            while given < len(self.texts):
+                given += 1
+                yield self.texts[given - 1]
+            if self.complete or not self._advance():
+                return
+
+    def _advance(self) -> bool:
+        """One event. False: all texts are over. A signal may come between any two lines: the event
+        stays where it is until it was looked at, and looking twice changes nothing."""
+        e = self._event
+        if e.type == _UNSEEN:
+            with self._using():
+                if not self._begun:
+                    _settle_ledger(lib.dpi_release_reserve, self.c)
+                    self._begun = True
+                status = lib.dpi_release_advance(self.c, e, self._err)
+            if status != 0:
+                e.type = _UNSEEN
+                raise failure(status, self._err)
+        kind, index = e.type, e.index
+        if kind == _NONE:
+            self.complete = True
+        elif kind in (_TOKEN, _END):
+            pieces = self._pieces.setdefault(index, {})
+            pieces[e.n_drawn if kind == _TOKEN else -1] = text(e.text, e.n_bytes)
+            if kind == _END and index not in {t.index for t in self.texts[-1:]}:
+                whole = "".join(pieces[k] for k in sorted(pieces) if k >= 0) + pieces[-1]
+                self.texts.append(Text(index, whole, self._label(index), int(e.n_drawn),
+                                       _ENDS[e.end]))
+        e.type = _UNSEEN
+        return bool(kind != _NONE)
+
+    def _label(self, index: int) -> Optional[str]:
+        label, n = ffi.new("char **"), ffi.new("size_t *")
+        lib.dpi_release_label(self.c, index, label, n)
+        return None if label[0] == ffi.NULL else text(label[0], n[0])
+
+    def cancel(self) -> None:
+        """Ends the run at a token, from any thread."""
+        lib.dpi_release_cancel(self.c)
+
+    def stop(self) -> None:
+        """Ends the run here; what was drawn is in texts."""
+        self.cancel()
+        try:
+            while not self.complete and self._advance():
+                pass
+        except Cancelled:
+            pass
+
+    @property
+    def progress(self) -> Dict[str, Any]:
+        """How far the texts are (dpi_release_progress): public."""
+        out = ffi.new("dpi_release_progress *")
+        lib.dpi_release_progress_init(out)
+        call(lib.dpi_release_progress_get, self.c, out)
+        return struct_dict(out, "dpi_release_progress")
+
+    @property
+    def claim(self) -> Claim:
+        return _claim_of(self.c)
+
+    @property
+    def null_records(self) -> Optional[int]:
+        """Records so far that added nothing: PRIVATE. None where even you must not be told."""
+        n = int(lib.dpi_release_null_records(self.c))
+        return n if n >= 0 else None
+
+    def make_report(self, prompts: bool = False,
+                    meta: Optional[Mapping[str, str]] = None) -> Report:
+        """The privacy report. prompts: with the prompts in full. meta: fields of yours, such as
+        organisation and purpose."""
+        if not self._begun:
+            raise StateError("report: the run has not begun")
+        out = ffi.new("dpi_report **")
+        with self._using():
+            call(lib.dpi_report_create, lib.dpi_release_run(self.c), self.model.c,
+                 path_bytes(self.model.path), out)
+            report = Report(out[0], complete=self.complete)
+            call(lib.dpi_report_wording, report.c, lib.dpi_release_wording(self.c))
+            if prompts:
+                found = ffi.new("char **")
+                call(lib.dpi_release_prompts, self.c, found)
+                said = ffi.gc(found[0], lib.dpi_private_free)
+                call(lib.dpi_report_prompts, report.c, said)
+            if meta:
+                said_meta = json.dumps(dict(meta)).encode("ascii")
+                call(lib.dpi_report_meta, report.c, b"meta", ffi.from_buffer(said_meta),
+                     len(said_meta))
+            if self._ledger is not None and self._dataset is not None:
+                call(lib.dpi_report_charges, report.c, self._ledger.c, self._dataset.encode())
+            for one in self.texts:
+                end = next(k for k, v in _ENDS.items() if v == one.end)
+                label = ffi.NULL if one.label is None else one.label.encode()
+                call(lib.dpi_report_text_add, report.c, label, one.tokens, end)
+        return report
+
+    @property
+    def report(self) -> Report:
+        """make_report() of what is released so far."""
+        if self._report is None or not self.complete:
+            self._report = self.make_report()
+        return self._report
+
+    def to_dicts(self) -> List[Dict[str, Any]]:
+        """Each text with its index, label, number of tokens and end."""
+        return [dataclasses.asdict(one) for one in self.texts]
+
+    def to_pandas(self) -> Any:
+        """The texts as a DataFrame of pandas."""
+        import pandas as pd
+
+        columns = [f.name for f in dataclasses.fields(Text)]
+        return pd.DataFrame(self.to_dicts(), columns=columns).set_index("index")
+
+    def to_arrow(self) -> Any:
+        """The texts as a table of pyarrow: polars.from_arrow() and Parquet take it."""
+        import pyarrow as pa
+
+        kinds = {"index": pa.int32(), "text": pa.string(), "label": pa.string(),
+                 "tokens": pa.int32(), "end": pa.string()}
+        return pa.Table.from_pylist(self.to_dicts(), schema=pa.schema(list(kinds.items())))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, at: int) -> Text:
+        return self.texts[at]
+
+    def __repr__(self) -> str:
+        if self._pointer is None:
+            return f"<Release of {len(self.texts)} texts, closed>"
+        return (f"<Release: {len(self.texts)} texts{'' if self.complete else ', not over'}; "
+                f"{self.claim.guarantee}>")
+
+    def _repr_html_(self) -> str:
+        import html
+
+        rows = "".join(f"<tr><td>{html.escape(one.label or '')}</td>"
+                       f"<td>{html.escape(one.text)}</td></tr>" for one in self.texts)
+        return f"<p>{html.escape(repr(self)[1:-1])}</p><table>{rows}</table>"
+
+
+def _bar(release: Release, progress: bool) -> Any:
+    if not progress:
+        return None
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    run = lib.dpi_release_run(release.c)
+    return tqdm(total=run.n_texts * run.method.n_tokens, unit="token")
+
+
+def _finish(release: Release, progress: bool) -> Release:
+    bar = _bar(release, progress)
+    try:
+        while release._advance():
+            if bar is not None and release._begun:
+                bar.update(release.progress["n_drawn"] - bar.n)
+    except KeyboardInterrupt:
+        release.stop()
+        raise Interrupted(release) from None
+    except Error as error:
+        error.release = release
+        raise
+    finally:
+        if bar is not None:
+            bar.close()
+    return release
+
+
+def plan(model: Model, records: Any = None, *, ledger: Optional[Union[Ledger, Any]] = None,
+         dataset: Optional[str] = None, **options: Any) -> Plan:
+    """Settles every number of a run about `records`, of which it looks at their number alone.
+
+    records: a table, a list, a path (Records), with text, unit and label naming its columns; None:
+    a plan for n_records of them. Budget: epsilon at delta, or rho in zCDP. description says what
+    the documents are, and is public, as all prompts are.
+
+    grammar (GBNF), json_schema: the form of the texts. logit_bias: a dict of tokens and numbers.
+    ledger, dataset: what the plan is compared with, and run() charges.
+
+    Raises ArgumentError (a name, what was found, what is allowed), Unsupported, BudgetExceeded.
+    """
+    about = {k: options.pop(k) for k in list(options) if k in RECORD_OPTIONS}
+    if records is None or isinstance(records, Records):
+        if any(v is not None for v in about.values()):
+            name = next(k for k, v in about.items() if v is not None)
+            raise ArgumentError(f"{name}: allowed with records that are read here")
+        held = records
+    else:
+        held = _records_of(records, {k: v for k, v in about.items() if v is not None})
+    if ledger is not None and not isinstance(ledger, Ledger):
+        ledger = Ledger(ledger)
+    return Plan(_Settings(model, held, options), ledger, dataset)
+
+
+def run(model: Model, records: Any, **options: Any) -> Release:
+    """plan(model, records, **options).run(), with job= and progress= as there."""
+    job, progress = options.pop("job", None), options.pop("progress", False)
+    return plan(model, records, **options).run(job=job, progress=progress)
+
+
+OPTIONS.document(plan)
+__all__ = ["Interrupted", "Plan", "Release", "Text", "plan", "resume", "run", "status_name"]

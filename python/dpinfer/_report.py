@@ -1,0 +1,239 @@
+"""Claims and reports: what was done with records, and what that guarantees."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from typing import Any, Dict, List, Optional
+
+from ._library import ArgumentError, Handle, call, ffi, lib, path_bytes, taken, text
+from ._options import value_of
+
+
+class Claim:
+    """What was done with records, and what that guarantees, as the library settled it.
+
+    epsilon, delta, rho: upper bounds; epsilon is None where there is none. is_private: whether the
+    guarantee holds. str() is the statement.
+    """
+
+    def __init__(self, struct: Any, owner: Any = None) -> None:
+        self._c = struct
+        self._owner = owner
+
+    @classmethod
+    def read(cls, data: str) -> Claim:
+        """From to_json(): a claim from anywhere, settled anew. Raises FormatError, ArgumentError,
+        Unsupported, BudgetExceeded (no work can have been done so)."""
+        made = ffi.new("dpi_claim *")
+        lib.dpi_claim_init(made)
+        raw = data.encode("utf-8", "surrogatepass")
+        call(lib.dpi_claim_read, ffi.from_buffer(raw), len(raw), made)
+        return cls(made)
+
+    @property
+    def epsilon(self) -> Optional[float]:
+        return float(self._c.epsilon) if self._c.epsilon != float("inf") else None
+
+    @property
+    def delta(self) -> float:
+        return float(self._c.delta)
+
+    @property
+    def rho(self) -> Optional[float]:
+        return float(self._c.rho) or None
+
+    @property
+    def is_private(self) -> bool:
+        return bool(lib.dpi_claim_is_private(self._c))
+
+    @property
+    def guarantee(self) -> str:
+        """In one line, rounded up."""
+        return _sized(lib.dpi_claim_guarantee, self._c)
+
+    @property
+    def label(self) -> str:
+        """ "PRIVATE", or "NOT PRIVATE: " and why."""
+        return _sized(lib.dpi_claim_label, self._c)
+
+    def statement(self, complete: bool = True) -> str:
+        """Everything that the guarantee rests on, as lines of text."""
+        out = ffi.new("char **")
+        call(lib.dpi_claim_statement, self._c, int(complete), out)
+        return taken(out[0])
+
+    def to_json(self) -> str:
+        """Without what follows from it; read() makes the same claim of it."""
+        out = ffi.new("char **")
+        call(lib.dpi_claim_write, self._c, out)
+        return taken(out[0])
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The same as a dict, with epsilon, delta and rho as they follow."""
+        return {**json.loads(self.to_json()),
+                "follows": {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}}
+
+    def dp_event(self) -> Any:
+        """The cost as an event of dp_accounting, which must be installed: never less than it is.
+        Raises Unsupported (what cannot be counted so)."""
+        from dp_accounting import dp_event as de
+
+        cost = ffi.new("dpi_cost *")
+        lib.dpi_cost_init(cost)
+        call(lib.dpi_claim_cost, self._c, cost)
+        events = []
+        for part in cost.parts[0:cost.n_parts]:
+            one = _event(de, part)
+            events.append(de.SelfComposedDpEvent(one, part.n) if part.n > 1 else one)
+        whole = events[0] if len(events) == 1 else de.ComposedDpEvent(events)
+        if cost.subsample > 0:
+            from ._library import Unsupported
+
+            raise Unsupported("dp_accounting has no event for secret assignment to batches; "
+                              "epsilon and delta of the claim count it")
+        return whole
+
+    def __str__(self) -> str:
+        return self.statement()
+
+    def __repr__(self) -> str:
+        return f"<Claim: {self.label}, {self.guarantee}>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(self.statement())}</pre>"
+
+
+def _event(de: Any, part: Any) -> Any:
+    """Of one mechanism: RANGE counts as eta^2 / 8 in zCDP."""
+    kind = {lib.DPI_COST_ZCDP: "zcdp", lib.DPI_COST_RANGE: "range", lib.DPI_COST_PURE: "pure",
+            lib.DPI_COST_GAUSSIAN: "gaussian"}[part.kind]
+    if kind == "zcdp":
+        return de.ZCDpEvent(part.x)
+    if kind == "range":
+        return de.ZCDpEvent(part.x**2 / 8 * (1 + 1e-15))
+    if kind == "pure":
+        return de.EpsilonDeltaDpEvent(part.x, 0.0)
+    noise = de.GaussianDpEvent(part.x)
+    return noise if part.q == 1 else de.PoissonSampledDpEvent(part.q, noise)
+
+
+def _sized(function: Any, *args: Any) -> str:
+    buffer = ffi.new("char[]", 512)
+    function(*args, buffer, len(buffer))
+    return text(buffer)
+
+
+class Verification:
+    """What follows from a report's parameters, computed a second time.
+
+    ok: nothing is wrong. fields: a list of dicts (path, recorded, computed, verdict: ok, given or
+    wrong).
+    """
+
+    def __init__(self, struct: Any) -> None:
+        self.fields: List[Dict[str, Any]] = [
+            struct_dict_of(struct.fields[i]) for i in range(struct.n_fields)]
+        self.wrong = [f for f in self.fields if f["verdict"] == "wrong"]
+        self.label = text(struct.label)
+        self.is_private = bool(struct.is_private)
+        self.model_hashed = bool(struct.model_hashed)
+        self.output_hashed = bool(struct.output_hashed)
+
+    @property
+    def ok(self) -> bool:
+        return not self.wrong
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __repr__(self) -> str:
+        n = sum(f["verdict"] == "ok" for f in self.fields)
+        return (f"<Verification: {n} fields follow, {len(self.wrong)} are wrong; {self.label}>")
+
+
+def struct_dict_of(field: Any) -> Dict[str, Any]:
+    return {"path": text(field.path), "recorded": text(field.recorded),
+            "computed": text(field.computed),
+            "verdict": ("ok", "given", "wrong")[field.verdict]}
+
+
+class Report(Handle):
+    """The privacy report of a piece of work; or one that was read, of which nothing is trusted."""
+
+    def __init__(self, pointer: Any, source: Optional[str] = None, complete: bool = True) -> None:
+        super().__init__(pointer, lib.dpi_report_free)
+        self._source = source
+        self._complete = complete
+
+    @classmethod
+    def parse(cls, data: str, name: str = "the report") -> Report:
+        """From its JSON. Raises FormatError, LimitError."""
+        raw = data.encode("utf-8", "surrogatepass")
+        out = ffi.new("dpi_report **")
+        call(lib.dpi_report_parse, name.encode("utf-8", "replace"), ffi.from_buffer(raw), len(raw),
+             out)
+        return cls(out[0], source=data)
+
+    @classmethod
+    def load(cls, path: Any) -> Report:
+        """From a file of JSON."""
+        return cls.parse(pathlib.Path(path).read_text("utf-8"), os.fspath(path))
+
+    def text(self, format: str = "json") -> str:
+        """json, markdown or html."""
+        kind = value_of("dpi_report_format", "format", format)
+        if self._source is not None:
+            if format != "json":
+                raise ArgumentError(f"format: found {format!r}, allowed json, as the report was "
+                                    "read")
+            return self._source
+        out, n = ffi.new("char **"), ffi.new("size_t *")
+        with self._using():
+            call(lib.dpi_report_text, self.c, int(self._complete), kind, out, n)
+        return taken(out[0])
+
+    def save(self, path: Any) -> None:
+        """Writes it: .html, .md, or JSON. A file that is there is replaced when the new one is
+        whole."""
+        target = pathlib.Path(path)
+        kinds = {".html": "html", ".htm": "html", ".md": "markdown"}
+        made = self.text(kinds.get(target.suffix.lower(), "json"))
+        part = target.with_name(target.name + ".part")
+        part.write_text(made, "utf-8")
+        os.replace(part, target)
+
+    @property
+    def claim(self) -> Claim:
+        return Claim(lib.dpi_report_claimed(self.c), self)
+
+    def verify(self, model: Any = None, output: Any = None, ledger: Any = None) -> Verification:
+        """Computes what follows a second time, and the hashes of the files that are given. With a
+        Ledger: whether it has the report's charge (StateError: it has not)."""
+        report = self if self._source is not None else Report.parse(self.text())
+        out = ffi.new("dpi_verification *")
+        lib.dpi_verification_init(out)
+        try:
+            with report._using():
+                call(lib.dpi_report_verify, report.c,
+                     ffi.NULL if model is None else path_bytes(getattr(model, "path", model)),
+                     ffi.NULL if output is None else path_bytes(output), out)
+                if ledger is not None:
+                    call(lib.dpi_report_find_charge, report.c, ledger.c)
+            return Verification(out)
+        finally:
+            lib.dpi_verification_free(out)
+
+    def __repr__(self) -> str:
+        return "<Report, closed>" if self._pointer is None else f"<Report: {self.claim.label}>"
+
+    def _repr_html_(self) -> str:
+        if self._source is not None:
+            return self.claim._repr_html_()
+        import html
+
+        page = html.escape(self.text("html"), quote=True)
+        return f'<iframe srcdoc="{page}" width="100%" height="600"></iframe>'

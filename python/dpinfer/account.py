@@ -1,0 +1,83 @@
+"""What a budget means: conversions between rho, epsilon and delta, and subsampling.
+
+Every result is the safe end: epsilon and delta are upper bounds, rho and eta lower ones. Each
+raises ArgumentError for a value out of range.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Tuple
+
+from ._library import call, ffi, lib
+from ._options import _integer, _real
+
+
+def _one(function: Any, *args: Any) -> float:
+    out = ffi.new("double *")
+    call(function, *args, out)
+    return float(out[0])
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """The epsilon at delta of rho-zCDP."""
+    return _one(lib.dpi_zcdp_epsilon, _real("rho", rho), _real("delta", delta))
+
+
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    """The delta at epsilon of rho-zCDP."""
+    return _one(lib.dpi_zcdp_delta, _real("rho", rho), _real("epsilon", epsilon))
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """The largest rho whose rho-zCDP is (epsilon, delta)-DP."""
+    return _one(lib.dpi_zcdp_rho, _real("epsilon", epsilon), _real("delta", delta))
+
+
+def range_epsilon(eta: float, tokens: int, delta: float) -> float:
+    """The epsilon at delta of `tokens` draws of bounded range eta, each knowing those before."""
+    return _one(lib.dpi_br_epsilon, _real("eta", eta), _integer("tokens", tokens),
+                _real("delta", delta))
+
+
+def range_delta(eta: float, tokens: int, epsilon: float) -> float:
+    """The delta at epsilon of the same."""
+    return _one(lib.dpi_br_delta, _real("eta", eta), _integer("tokens", tokens),
+                _real("epsilon", epsilon))
+
+
+def range_eta(epsilon: float, delta: float, tokens: int) -> float:
+    """The largest eta of the same that is (epsilon, delta)-DP."""
+    return _one(lib.dpi_br_eta, _real("epsilon", epsilon), _real("delta", delta),
+                _integer("tokens", tokens))
+
+
+def subsample_outside(epsilon: float, delta: float, q: float) -> Tuple[float, float]:
+    """(epsilon, delta) of a run whose records join a batch with probability q, each in secret."""
+    a, b = ffi.new("double *"), ffi.new("double *")
+    call(lib.dpi_subsample_outside, _real("epsilon", epsilon), _real("delta", delta),
+         _real("q", q), a, b)
+    return float(a[0]), float(b[0])
+
+
+def subsample_inside(epsilon: float, delta: float, q: float) -> Tuple[float, float]:
+    """(epsilon, delta) that the mechanism inside may have, so that the run has these."""
+    a, b = ffi.new("double *"), ffi.new("double *")
+    call(lib.dpi_subsample_inside, _real("epsilon", epsilon), _real("delta", delta),
+         _real("q", q), a, b)
+    return float(a[0]), float(b[0])
+
+
+def gaussian_epsilon(sigma: float, delta: float, sampling: float = 1.0, steps: int = 1) -> float:
+    """The epsilon at delta of `steps` Gaussian mechanisms of noise multiplier sigma, each on a
+    Poisson sample of the units (add or remove one), by their privacy loss distribution."""
+    o = ffi.new("dpi_gaussian *")
+    lib.dpi_gaussian_init(o)
+    o.sigma, o.sampling = _real("sigma", sigma), _real("sampling", sampling)
+    o.n_steps = _integer("steps", steps)
+    return _one(lib.dpi_gaussian_epsilon, o, _real("delta", delta))
+
+
+def renyi_epsilon(divergence: float, delta: float, order: int) -> float:
+    """The epsilon at delta that a Renyi divergence of this order comes to."""
+    return _one(lib.dpi_renyi_epsilon, _real("divergence", divergence), _real("delta", delta),
+                _integer("order", order))
