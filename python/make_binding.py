@@ -20,6 +20,7 @@ ENUM = re.compile(r"typedef enum (dpi_\w+) \{(.*?)\} \1;", re.S)
 STRUCT = re.compile(r"typedef struct (dpi_\w+) \{(.*?)\n\} \1;", re.S)
 FIELD = re.compile(r"([^;{}]+);[ \t]*(?:/\*(.*?)\*/)?", re.S)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
+HEADING = re.compile(r"^\s*/\*.*?\*/", re.S | re.M)  # a comment that is about no one field
 
 
 def preprocess(compiler, include, macros):
@@ -78,7 +79,7 @@ def sentence(comment):
 def comments(body):
     """The comment of each field of a struct in a header; an empty one where there is none."""
     found = {}
-    for declaration, comment in FIELD.findall(body):
+    for declaration, comment in FIELD.findall(HEADING.sub("", body)):
         pointer = re.search(r"\(\*(\w+)\)\(", declaration)
         parts = COMMENT.sub(" ", declaration).split(",")
         found_names = [re.search(r"(\w+)\s*(?:\[[^]]*\]\s*)*\s*$", part) for part in parts]
