@@ -11,7 +11,9 @@ void dpi_generation_options_init(dpi_generation_options *options) {
     options->struct_size = sizeof *options;
 }
 
-int32_t dpi_end_is_own(int32_t end) { return end == DPI_END_EOG || end == DPI_END_STOP; }
+int32_t dpi_end_is_own(int32_t end) {
+    return end == DPI_END_EOG || end == DPI_END_STOP || end == DPI_END_WORDS;
+}
 
 dpi_status dpi_generation_options_check(const dpi_generation_options *o, dpi_error *err) {
     if (!o || o->struct_size != sizeof *o)

@@ -43,9 +43,9 @@ dpi_status dpi_released_push(dpi_released *r, int32_t token, const char **text, 
 }
 
 int32_t dpi_released_end_of(const dpi_released *r, const dpi_model *model, int32_t token) {
-    return dpi_token_is_eog(model, token)                    ? DPI_END_EOG
-           : r->ruled && dpi_worded_is_over(r->ruled) ? DPI_END_STOP
-                                                             : DPI_END_NONE;
+    return dpi_token_is_eog(model, token) ? DPI_END_EOG
+           : r->ruled                     ? dpi_worded_end_of(r->ruled)
+                                          : DPI_END_NONE;
 }
 
 /* Tokens as one text: here and not with each token, so that a failure can be tried again. */

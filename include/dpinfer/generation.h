@@ -64,10 +64,11 @@ typedef enum dpi_end {
     DPI_END_EOG = 1,      /* an end-of-generation token was drawn */
     DPI_END_LENGTH = 2,   /* the sampler's n_tokens were drawn */
     DPI_END_CANCELLED = 3, /* dpi_generation_cancel */
-    DPI_END_STOP = 4       /* a stop, or the last of max_words (wording.h) */
+    DPI_END_STOP = 4,      /* a stop has come (wording.h) */
+    DPI_END_WORDS = 5      /* the last of max_words has come (wording.h) */
 } dpi_end;
 
-/* 1: the text came to an end of its own, EOG or STOP. */
+/* 1: the text came to an end of its own: EOG, STOP or WORDS. */
 DPI_API int32_t dpi_end_is_own(int32_t end);
 
 /* Which events have text. */
