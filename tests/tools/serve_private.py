@@ -114,7 +114,7 @@ for code, words, body in (
         (400, "echo: found true", question(echo=True)),
         (400, "seed: not allowed", question(seed=3)),
         (400, "logit_bias: found", question(logit_bias={"five": 1})),
-        (400, "biases.token is 99999", question(logit_bias={"99999": 1})),
+        (400, "logit_bias: found the token 99999, allowed", question(logit_bias={"99999": 1})),
         (400, "'cache_prompt' is not a field", question(cache_prompt=True)),
         (400, "'timings_per_token' is not a field", question(timings_per_token=True)),
         (400, "stream: found true", question(stream=True)),
