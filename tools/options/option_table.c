@@ -100,7 +100,7 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_SUGGEST] = {.name = "suggest", .group = GROUP_DATA, .type = OPT_FLAG,
         .commands = CMD_PLAN,
         .help = "a table of B and T for --num texts about --units N or --records N, and which one "
-                "would be taken. Needs no MODEL"},
+                "would be taken. With MODEL of the pace that it finds; without one of none"},
     [OPT_TEXT_FIELD] = {.name = "text-field", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS |
             CMD_STATISTIC | CMD_PREVIEW,
