@@ -30,6 +30,10 @@ done
 works verify ink.json; expect_line ink.json '"grammar": "[0-9a-f]{16}"'
 sed 's/"grammar": "[0-9a-f]*"/"grammar": null/' ink.json >other.json
 fails 1 verify other.json
+# A public prompt that leaves nothing open.
+form alike --grammar one.gbnf; expect_err "public texts that the pace is found from are the same"
+works plan "${words[@]}" --grammar one.gbnf; expect_err "are the same: the public prompt leaves"
+works plan "${words[@]}"; expect_no_err "are the same"
 # Texts that are alike are told, also where no process has two of them.
 echo 'root ::= "one two three four"' >alike.gbnf
 n_texts=$(wc -l <ink.jsonl)
