@@ -42,6 +42,6 @@ dpi_status dpi_generation_options_check(const dpi_generation_options *o, dpi_err
     DPI_TRY(dpi_check_range("n_recalled", o->n_recalled, 0, s->n_tokens, err));
     DPI_TRY(dpi_check_range("text", o->text, DPI_TEXT_NONE, DPI_TEXT_WHOLE, err));
     DPI_TRY(dpi_check_range("n_begun", o->n_begun, 0, (int64_t)o->n_public, err));
-    DPI_TRY(dpi_check_range("n_answer", o->n_answer, 0, (int64_t)o->n_public, err));
+    DPI_TRY(dpi_check_range("n_answer", o->n_answer, 0, (int64_t)o->n_public - o->n_begun, err));
     return dpi_check_range("ignore_eog", o->ignore_eog, 0, 1, err);
 }

@@ -54,7 +54,7 @@ static dpi_status open_walk(walk *w, int32_t n_tokens, dpi_error *err) {
             DPI_TRY(dpi_mask_text_create(x->mask, &w->masked[i], err));
         if (x->rules)
             DPI_TRY(dpi_released_open_ruled(x->rules, DPI_TEXT_WHOLE, answer, (size_t)x->n_answer,
-                                            &w->released[i], err));
+                                            0, &w->released[i], err));
         else
             DPI_TRY(dpi_released_open(dpi_session_model(x->session), DPI_TEXT_WHOLE, w->n_steps,
                                       &w->released[i], err));

@@ -17,10 +17,14 @@ dpi_status dpi_released_open(const dpi_model *model, int32_t text, int32_t n_mos
     return text != DPI_TEXT_NONE ? dpi_decoder_create(model, &r->decoder, err) : DPI_STATUS_OK;
 }
 
-dpi_status dpi_released_open_ruled(const dpi_word_rules *rules, int32_t text, const int32_t *answer,
-                                   size_t n_answer, dpi_released *r, dpi_error *err) {
+dpi_status dpi_released_open_ruled(const dpi_word_rules *rules, int32_t text, const int32_t *tokens,
+                                   size_t n_answer, size_t n_begun, dpi_released *r,
+                                   dpi_error *err) {
     r->text = text;
-    return dpi_worded_create(rules, answer, n_answer, &r->ruled, err);
+    DPI_TRY(dpi_worded_create(rules, tokens, n_answer, &r->ruled, err));
+    for (size_t i = 0; i < n_begun; i++) /* shown with the first token that follows */
+        DPI_TRY(dpi_worded_push(r->ruled, tokens[n_answer + i], err));
+    return DPI_STATUS_OK;
 }
 
 static dpi_status push_ruled(dpi_released *r, int32_t token, const char **text, size_t *n_bytes,

@@ -157,8 +157,9 @@ typedef struct dpi_generation_options {
                                     (default): as the model writes it, with all white space */
     int32_t n_answer; /* with rules: the last n_answer tokens of the public prompt are the beginning
                          of the answer. Default 0 */
-    int32_t n_begun; /* with a mask: the text begins with the last n_begun tokens of the public
-                        prompt, and the grammar goes on behind them. Default 0 */
+    int32_t n_begun; /* with a mask or rules: the text begins with the last n_begun tokens of the
+                        public prompt, and grammar and rules go on behind them; the answer stands
+                        before. With rules events have them, too. Default 0 */
 } dpi_generation_options;
 
 DPI_API void dpi_generation_options_init(dpi_generation_options *options);

@@ -10,7 +10,8 @@
 #define GENERATES (CMD_RUN | CMD_PLAN)
 #define WRITES (GENERATES | CMD_AUGPE) /* texts, of records */
 #define PROMPTS (WRITES | CMD_PREVIEW)
-#define WORDS (GENERATES | CMD_GENERATE | CMD_PREVIEW) /* texts, by rules about their words */
+#define WORDS (KEEPS_ANSWER | CMD_AUGPE) /* texts, by rules about their words */
+#define KEEPS_ANSWER (GENERATES | CMD_GENERATE | CMD_PREVIEW)
 #define LOADS                                                                                      \
     (GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_AUGPE | CMD_INSPECT | CMD_TOKENIZE |            \
      CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE | CMD_PREVIEW)
