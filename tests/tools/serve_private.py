@@ -191,6 +191,26 @@ check(abs(found["clip"] - shown["C"]) < 1e-9 and found["factor"] > 10, "what it 
 code, answer = s.chat(question(3, 20))
 claim = json.dumps(check_report(s, answer))
 check(code == 200 and '"pace_texts": 2' in claim, "the report says that the pace was found: %s" % claim)
+# While some are found, other requests are answered: all of them come to the same thread.
+plans = [threading.Thread(target=s.plan, args=(3, 400)) for i in range(4)]
+for t in plans:
+    t.start()
+n_beside = 0
+while any(t.is_alive() for t in plans) and n_beside < 30:
+    s.budget()
+    n_beside += any(t.is_alive() for t in plans)
+check(n_beside >= 10, "%d requests beside plans whose pace is found" % n_beside)
+for t in plans:
+    t.join()
+# A request that is sent again while its pace is found is the same one.
+n_before, results = len(charges()), []
+again = [threading.Thread(target=lambda: results.append(s.chat(question(3, 60), key="again"))) for i in range(3)]
+for t in again:
+    t.start()
+for t in again:
+    t.join()
+check({code for code, _ in results} <= {200, 409} and 200 in {code for code, _ in results}, "one answer: %s" % results)
+check(len(charges()) == n_before + 1, "one charge")
 s.stop()
 
 # ---- Principals, and a budget that ends -----------------------------------------------------------------------------
