@@ -520,9 +520,8 @@ const option_spec option_rows[N_OPTIONS] = {
                 "given several times. Further parts: unit=FIELD, label=FIELD, text=FIELD, "
                 "fields=public, as --public-fields in run, "
                 "batch=B, the most records of an answer (16), max-per-unit=M, scope=unit, a "
-                "budget for each unit, and pace=NAME (none), pace-theta=X, pace-tokens=N, "
-                "pace-share=E, as in run; pace=auto is found for each question, which takes "
-                "seconds"},
+                "budget for each unit, and pace=NAME (auto: it is found for each question, which "
+                "takes seconds), pace-theta=X, pace-tokens=N, pace-share=E, as in run"},
     [OPT_SERVE_CONFIG] = {.name = "config", .type = OPT_STRING, .commands = CMD_SERVE,
         .arg = "FILE",
         .help = "datasets and their ledger as JSON: for paths with a comma, for --delimiter and "
