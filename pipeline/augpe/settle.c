@@ -87,7 +87,7 @@ static dpi_status settle_wording(dpi_augpe *f, dpi_error *err) {
             DPI_TRY(dpi_wording_choose(&o->prompts, o->model, &chosen, stops, err));
         DPI_TRY(dpi_word_rules_create(&chosen, o->model, &f->writer.rules, err));
     }
-    o->wording = dpi_augpe_wording(f);
+    o->wording = o->write ? NULL : dpi_word_rules_wording(f->writer.rules);
     dpi_wording_end_prompts(o->wording, &o->prompts);
     if (dpi_prompt_options_have_label(&o->prompts))
         return dpi_fail(err, DPI_STATUS_ARG, "label: found {label} in a prompt, and an evolution "
