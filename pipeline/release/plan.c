@@ -12,6 +12,7 @@ void dpi_plan_free(dpi_plan *plan) {
     dpi_labels_free(&plan->labels);
     dpi_mask_free(plan->mask);
     dpi_word_rules_free(plan->rules);
+    dpi_pace_texts_free(plan->public_texts);
 }
 
 bool dpi_plan_is_plain(const dpi_plan *plan) {

@@ -5,6 +5,7 @@
 #ifndef DPI_RELEASE_PLAN_H
 #define DPI_RELEASE_PLAN_H
 
+#include "dpinfer/pace.h"
 #include "dpinfer/release.h"
 #include "pipeline/release/labels.h"
 
@@ -24,6 +25,7 @@ typedef struct dpi_plan {
     dpi_prompts_info prompts_info; /* the longest of them, and the least that is shared */
     dpi_mask *mask;                /* NULL: without a grammar */
     dpi_word_rules *rules;              /* of the wording, always */
+    dpi_pace_texts *public_texts;  /* that the pace was found from; NULL: it was given */
     dpi_sampler_plan sampler;      /* of each text: to calibrate takes long with some accountants */
 } dpi_plan;
 

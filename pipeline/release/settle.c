@@ -330,19 +330,11 @@ static dpi_status settle_options(const dpi_release_options *o, dpi_run *c,
     return check_spread(o, c, err);
 }
 
-/* The prompts end with the answer of the wording, and earlier answers with its first stop. */
-static void set_answer(dpi_release_options *o) {
-    const dpi_wording *w = o->wording;
-    const dpi_bytes none = {NULL, 0};
-    o->prompts.answer = w ? w->answer : none;
-    o->prompts.answer_end = w && w->n_stops > 0 ? w->stops[0] : none;
-}
-
 static dpi_status settle_answer(dpi_release_options *o, dpi_error *err) {
     DPI_TRY(check_structs(o, err));
     if (o->wording)
         DPI_TRY(dpi_wording_check(o->wording, err));
-    set_answer(o);
+    dpi_wording_end_prompts(o->wording, &o->prompts);
     return DPI_STATUS_OK;
 }
 
@@ -503,7 +495,7 @@ static dpi_status settle_wording(dpi_plan *plan, dpi_error *err) {
         DPI_TRY(dpi_wording_choose(&o->prompts, o->model, &chosen, stops, err));
     DPI_TRY(dpi_word_rules_create(&chosen, o->model, &plan->rules, err));
     o->wording = dpi_word_rules_wording(plan->rules);
-    set_answer(o);
+    dpi_wording_end_prompts(o->wording, &o->prompts);
     return dpi_wording_digest(o->wording, plan->claim.wording, err);
 }
 

@@ -259,7 +259,7 @@ static dpi_status open_released(const dpi_texts *x, int32_t index, int32_t text,
     DPI_TRY(dpi_prompts_info_get(prompts, &info, err));
     return dpi_released_open_ruled(x->plan->rules, text,
                                    dpi_prompts_public(prompts) + info.n_public - info.n_answer,
-                                   (size_t)info.n_answer, r, err);
+                                   (size_t)info.n_answer, 0, r, err);
 }
 
 static dpi_status push_all(dpi_released *r, const int32_t *tokens, int32_t n, dpi_error *err) {

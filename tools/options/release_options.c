@@ -81,8 +81,6 @@ int read_budget(const args *a, dpi_sampler_options *o) {
     dpi_sampler_options_init(o);
     if (code == CLI_OK)
         code = read_method(a, o);
-    if (o->pace == DPI_PACE_AUTO) /* there is no model to find one with */
-        o->pace = DPI_PACE_NONE;
     return code;
 }
 
