@@ -17,7 +17,7 @@ static int32_t *place_of(const dpi_session *s, int32_t seq, int32_t pos) {
 }
 
 /* The logits of row r, after all tokens of its sequence up to it. */
-static dpi_status ask(dpi_session *s, int32_t r, int32_t *tokens, dpi_error *err) {
+static dpi_status compute(dpi_session *s, int32_t r, int32_t *tokens, dpi_error *err) {
     const int32_t n = s->row_pos[r] + 1;
     for (int32_t pos = 0; pos < n; pos++)
         tokens[pos] = *place_of(s, s->row_seq[r], pos);
@@ -34,7 +34,7 @@ dpi_status dpi_outside_head(dpi_session *s, const dpi_token_batch *batch, dpi_er
     if (!tokens)
         return dpi_no_memory(err, "the tokens of a sequence");
     for (int32_t i = 0; i < batch->n_head && status == DPI_STATUS_OK; i++)
-        status = ask(s, batch->head_first + i, tokens, err);
+        status = compute(s, batch->head_first + i, tokens, err);
     dpi_wipe_free(tokens, n_bytes);
     return status;
 }
