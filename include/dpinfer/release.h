@@ -97,6 +97,9 @@ typedef struct dpi_release_options {
                            and a unit has that of the public centroid that its first record is
                            nearest to (dp/PRIVACY.md section 20). Only with add/remove, without
                            other labels and in one process that is not a job. 0 (default): none */
+    int32_t n_released; /* 0..DPI_EXAMPLES_MAX: rounds of so many texts of one label. Both prompts
+                           of a text have those of the round before as examples (dp/PRIVACY.md
+                           section 28). One process draws all texts. 0 (default): none */
     double histogram_rho; /* private labels: n_texts in proportion to a noisy histogram of the
                              units, at this cost, which is part of the budget. 0 (default): none */
     dpi_ledger *ledger;  /* the run is charged to it, and refused if it does not fit; the caller's,

@@ -95,14 +95,15 @@ dpi_status dpi_plan_session_memory(const dpi_plan *plan, int32_t n_parallel, uin
 }
 
 /* By content the prompts of all records are kept from the begin on: so many as the batches have
- * slots, as the number of records is secret. */
+ * slots, as the number of records is secret. Where there are rounds their texts are, which take no
+ * more, but for records that are cut to fit. */
 static uint64_t kept_memory(const dpi_plan *plan, int32_t n_prompt_most) {
     const dpi_sampler_options *m = &plan->claim.method;
     const bool by_content = m->adjacency == DPI_ADJACENCY_ADD_REMOVE && m->subsample == 0;
     if (dpi_plan_is_plain(plan) || !by_content)
         return 0;
     return (uint64_t)plan->claim.n_texts * (uint64_t)(plan->options.session.n_seq - 1) *
-           ((uint64_t)n_prompt_most * sizeof(int32_t) + sizeof(dpi_prompt));
+           ((uint64_t)n_prompt_most * sizeof(int32_t) + sizeof(dpi_kept));
 }
 
 /* The peak: this process, which has opened the model, and what computing adds. */

@@ -29,6 +29,11 @@ const dpi_prompts *dpi_plan_prompts(const dpi_plan *plan, int32_t label) {
     return plan->prompts[label >= 0 && plan->n_prompts > 1 ? label : 0];
 }
 
+dpi_bytes dpi_plan_label(const dpi_plan *plan, int32_t label) {
+    const bool named = plan->labels.n > 0 && dpi_prompt_options_have_label(&plan->options.prompts);
+    return named && label >= 0 ? dpi_labels_meaning(&plan->labels, label) : (dpi_bytes){NULL, 0};
+}
+
 void dpi_plan_random(const dpi_plan *plan, uint64_t *bits, dpi_random_fn *random, void **user) {
     *random = plan->options.seeded ? dpi_random_insecure : plan->options.method.random;
     *user = plan->options.seeded ? bits : plan->options.method.random_user;

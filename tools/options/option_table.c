@@ -210,6 +210,10 @@ const option_spec option_rows[N_OPTIONS] = {
         .def = "public",
         .help = "prompts that examples stand in; in the private one a record stands in their "
                 "place, both: behind them"},
+    [OPT_RELEASED] = {.name = "released", .group = GROUP_PROMPT, .type = OPT_INT,
+        .commands = GENERATES, .arg = "N", .min = 1, .max = 63,
+        .help = "rounds of N texts of one label: both prompts of a text have the texts of the "
+                "round before as examples. Costs nothing (docs/prompts.md)"},
     [OPT_TEMPLATE] = {.name = "template", .group = GROUP_PROMPT, .type = OPT_ENUM,
         .commands = WRITES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE | CMD_PREVIEW,
         .arg = "NAME", .choices = DPI_CHAT_NAMES, .def = "auto",
