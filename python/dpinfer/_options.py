@@ -40,11 +40,11 @@ def _shorter(field: str) -> str:
 
 
 def _counts(fields: Mapping[str, Tuple[str, str]]) -> Dict[str, str]:
-    """Lists, and the fields that have their lengths: "[n_stops] ..." in the comment of stops."""
+    """Arrays, and the fields that have their lengths: "[n_stops] ..." in the comment of stops."""
     found = {}
-    for field, (kind, about) in fields.items():
+    for field, (_, about) in fields.items():
         length = re.match(r"\[(n_\w+)\]", about)
-        if kind in _LISTS and length and length.group(1) in fields:
+        if length and length.group(1) in fields:
             found[field] = length.group(1)
     return found
 

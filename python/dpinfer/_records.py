@@ -46,8 +46,8 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, bool):
         return None
-    if isinstance(value, int):
-        return value
+    if isinstance(value, int):  # one that is longer might not become digits
+        return value if value.bit_length() < 2000 else None
     if isinstance(value, float):
         return value if value - value == 0 else None  # neither NaN nor infinite
     if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a number of numpy
