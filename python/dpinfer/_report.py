@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pathlib
 from typing import Any, Dict, List, Optional
 
-from ._library import ArgumentError, Handle, call, ffi, lib, path_bytes, taken, text
+from ._library import (
+    ArgumentError,
+    Handle,
+    Unsupported,
+    call,
+    ffi,
+    lib,
+    path_bytes,
+    taken,
+    text,
+)
 from ._options import value_of
 
 
@@ -89,8 +100,6 @@ class Claim:
             events.append(de.SelfComposedDpEvent(one, part.n) if part.n > 1 else one)
         whole = events[0] if len(events) == 1 else de.ComposedDpEvent(events)
         if cost.subsample > 0:
-            from ._library import Unsupported
-
             raise Unsupported("dp_accounting has no event for secret assignment to batches; "
                               "epsilon and delta of the claim count it")
         return whole
@@ -108,17 +117,17 @@ class Claim:
 
 
 def _event(de: Any, part: Any) -> Any:
-    """Of one mechanism: RANGE counts as eta^2 / 8 in zCDP."""
-    kind = {lib.DPI_COST_ZCDP: "zcdp", lib.DPI_COST_RANGE: "range", lib.DPI_COST_PURE: "pure",
-            lib.DPI_COST_GAUSSIAN: "gaussian"}[part.kind]
-    if kind == "zcdp":
-        return de.ZCDpEvent(part.x)
-    if kind == "range":
-        return de.ZCDpEvent(part.x**2 / 8 * (1 + 1e-15))
-    if kind == "pure":
-        return de.EpsilonDeltaDpEvent(part.x, 0.0)
-    noise = de.GaussianDpEvent(part.x)
-    return noise if part.q == 1 else de.PoissonSampledDpEvent(part.q, noise)
+    """Of one mechanism: in zCDP RANGE counts as eta^2 / 8, PURE as epsilon tanh(epsilon / 2), which
+    accountants take for each relation of neighbours."""
+    if part.kind == lib.DPI_COST_GAUSSIAN:
+        noise = de.GaussianDpEvent(part.x)
+        return noise if part.q == 1 else de.PoissonSampledDpEvent(part.q, noise)
+    rho = {lib.DPI_COST_ZCDP: part.x, lib.DPI_COST_RANGE: part.x**2 / 8 * (1 + 1e-15),
+           lib.DPI_COST_PURE: part.x * math.tanh(part.x / 2) * (1 + 1e-15)}
+    if part.kind not in rho:
+        raise Unsupported("dp_accounting has no event for an epsilon with a delta; those of the "
+                          "claim count it")
+    return de.ZCDpEvent(rho[part.kind])
 
 
 def _sized(function: Any, *args: Any) -> str:
