@@ -262,7 +262,7 @@ class Plan(Handle):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return "<Plan, closed>" if self._pointer is None else f"<Plan: {self.claim.guarantee}>"
+        return "<Plan, closed>" if self._pointer is None else f"<Plan: {self.claim.short}>"
 
     def _repr_html_(self) -> str:
         import html
@@ -335,6 +335,7 @@ def resume(job: Any, records: Any = None, model: Optional[Model] = None,
            ledger: Optional[Union[Ledger, Any]] = None, dataset: Optional[str] = None,
            progress: bool = False) -> Release:
     """Goes on with a run that was begun with job=, whatever has stopped it. There is no new charge.
+    One at a time has a job: a release of this process that is stopped is closed before.
 
     records: those of the run, needed where they came from memory; another table is refused. model,
     ledger: as there; by default the model's file is opened again, and the ledger is the job's own.
@@ -436,6 +437,10 @@ class Release(Handle):
         lib.dpi_release_label(self.c, index, label, n)
         return None if label[0] == ffi.NULL else text(label[0], n[0])
 
+    def close(self) -> None:
+        super().close()
+        self._keep = []  # a job's folder: resume() may have it now
+
     def cancel(self) -> None:
         """Ends the run at a token, from any thread."""
         lib.dpi_release_cancel(self.c)
@@ -499,9 +504,12 @@ class Release(Handle):
     @property
     def report(self) -> Report:
         """make_report() of what is released so far."""
-        if self._report is None or not self.complete:
-            self._report = self.make_report()
-        return self._report
+        if self._report is not None:
+            return self._report
+        made = self.make_report()
+        if self.complete:
+            self._report = made
+        return made
 
     def to_dicts(self) -> List[Dict[str, Any]]:
         """Each text with its index, label, number of tokens and end."""
@@ -532,7 +540,7 @@ class Release(Handle):
         if self._pointer is None:
             return f"<Release of {len(self.texts)} texts, closed>"
         return (f"<Release: {len(self.texts)} texts{'' if self.complete else ', not over'}; "
-                f"{self.claim.guarantee}>")
+                f"{self.claim.short}>")
 
     def _repr_html_(self) -> str:
         import html

@@ -25,8 +25,8 @@ from ._options import value_of
 class Claim:
     """What was done with records, and what that guarantees, as the library settled it.
 
-    epsilon, delta, rho: upper bounds; epsilon is None where there is none. is_private: whether the
-    guarantee holds. str() is the statement.
+    epsilon, delta, rho: upper bounds, with secret random bits; epsilon is None where there is none.
+    is_private: whether the guarantee holds: with a seed it does not. str() is the statement.
     """
 
     def __init__(self, struct: Any, owner: Any = None) -> None:
@@ -69,6 +69,11 @@ class Claim:
         """ "PRIVATE", or "NOT PRIVATE: " and why."""
         return _sized(lib.dpi_claim_label, self._c)
 
+    @property
+    def short(self) -> str:
+        """The guarantee if it holds, else why there is none."""
+        return self.guarantee if self.is_private else self.label
+
     def statement(self, complete: bool = True) -> str:
         """Everything that the guarantee rests on, as lines of text."""
         out = ffi.new("char **")
@@ -82,9 +87,10 @@ class Claim:
         return taken(out[0])
 
     def to_dict(self) -> Dict[str, Any]:
-        """The same as a dict, with epsilon, delta and rho as they follow."""
+        """The same as a dict, with what follows: epsilon, delta and rho, and whether they hold."""
         return {**json.loads(self.to_json()),
-                "follows": {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}}
+                "follows": {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho,
+                            "label": self.label}}
 
     def dp_event(self) -> Any:
         """The cost as an event of dp_accounting, which must be installed: never less than it is.
@@ -108,7 +114,7 @@ class Claim:
         return self.statement()
 
     def __repr__(self) -> str:
-        return f"<Claim: {self.label}, {self.guarantee}>"
+        return f"<Claim: {self.short}>"
 
     def _repr_html_(self) -> str:
         import html
