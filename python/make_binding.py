@@ -18,9 +18,9 @@ import cffi
 
 ENUM = re.compile(r"typedef enum (dpi_\w+) \{(.*?)\} \1;", re.S)
 STRUCT = re.compile(r"typedef struct (dpi_\w+) \{(.*?)\n\} \1;", re.S)
-ABOVE = re.compile(r"^[ \t]*/\*((?:(?!\*/).)*)\*/\s*", re.S | re.M)  # a comment of its own lines
-FIELD = re.compile(r"\s*(\x00\d+\x00)?([^;{}]+);[ \t]*(?:/\*(.*?)\*/)?", re.S)
+FIELD = re.compile(r"([^;{}]+);[ \t]*(?:/\*(.*?)\*/)?", re.S)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
+HEADING = re.compile(r"^\s*/\*.*?\*/", re.S | re.M)  # a comment that is about no one field
 
 
 def preprocess(compiler, include, macros):
@@ -77,17 +77,9 @@ def sentence(comment):
 
 
 def comments(body):
-    """The comment of each field of a struct in a header, behind it or above it; an empty one where
-    there is none."""
-    found, above = {}, []
-
-    def put_away(match):  # what it says may look like a declaration
-        above.append(match.group(1))
-        return f"\0{len(above) - 1}\0"
-
-    for before, declaration, comment in FIELD.findall(ABOVE.sub(put_away, body)):
-        if before and not comment:
-            comment = re.sub(r"\n[ \t]*\*", "\n", above[int(before.strip("\0"))])
+    """The comment of each field of a struct in a header; an empty one where there is none."""
+    found = {}
+    for declaration, comment in FIELD.findall(HEADING.sub("", body)):
         pointer = re.search(r"\(\*(\w+)\)\(", declaration)
         parts = COMMENT.sub(" ", declaration).split(",")
         found_names = [re.search(r"(\w+)\s*(?:\[[^]]*\]\s*)*\s*$", part) for part in parts]

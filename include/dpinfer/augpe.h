@@ -87,15 +87,15 @@ typedef struct dpi_augpe_options {
                                     T tokens end before they do. The local model's alone; must
                                     outlive the object. NULL (default): any text */
     /* The budget. */
-    double rho;     /* one of these two, of all rounds */
-    double epsilon;
+    double rho;     /* of all rounds, in zCDP: this or epsilon */
+    double epsilon; /* of all rounds, at delta: this or rho */
     double delta;   /* below 1 / units; default 1e-6 */
     int32_t adjacency; /* REPLACE_BY_NULL (default): how many units there are is public; or
                           ADD_REMOVE */
     int64_t n_units;   /* ADD_REMOVE: about how many units there are, a public number */
     int32_t max_per_unit; /* records of a unit that vote, its first ones, 1..64; default 4 */
     int32_t seeded;       /* 1: random bits follow from seed, NOT PRIVATE */
-    uint64_t seed;
+    uint64_t seed; /* with seeded: whoever knows it can undo the mechanism */
     dpi_ledger *ledger;  /* NULL: none */
     const char *dataset; /* of the ledger; with scope UNIT records need IDs */
 } dpi_augpe_options;

@@ -47,7 +47,7 @@ typedef struct dpi_drawing_options {
                                     asked before a text begins: those that have begun are then
                                     finished and told */
     int32_t seeded; /* 1: random bits of text i follow from seed and i; 0 (default): the system's */
-    uint64_t seed;
+    uint64_t seed; /* with seeded */
 } dpi_drawing_options;
 
 DPI_API void dpi_drawing_options_init(dpi_drawing_options *options);

@@ -111,7 +111,7 @@ typedef struct dpi_finetune_options {
     /* The run. */
     int32_t n_threads; /* 0 (default): the processors this process may use */
     int32_t seeded;    /* 1: random bits follow from seed, NOT PRIVATE */
-    uint64_t seed;
+    uint64_t seed; /* with seeded: whoever knows it can undo the mechanism */
     dpi_ledger *ledger;      /* NULL: none */
     const char *dataset;     /* of the ledger; with scope UNIT records need IDs */
     const char *checkpoint;  /* NULL: none */

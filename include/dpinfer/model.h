@@ -27,10 +27,10 @@ typedef struct dpi_model_options {
     int32_t check_weights; /* 1: read every weight first, and refuse non-finite ones by tensor, row
                               and offset (NUMERIC). Slow */
     int32_t repack;        /* a dpi_repack; default SOON */
-    /* A GGUF file with a low-rank adapter, as llama.cpp has them: what the matrices of the layers
-     * are multiplied with becomes W + adapter_scale (alpha / rank) B A, in every session on this
-     * model. It is read when the model opens. NULL (default): none. */
-    const char *adapter;
+    const char *adapter; /* a GGUF file with a low-rank adapter, as llama.cpp has them: what the
+                            matrices of the layers are multiplied with becomes W + adapter_scale
+                            (alpha / rank) B A, in every session on this model. It is read when the
+                            model opens. NULL (default): none */
     float adapter_scale; /* default 1 */
     int32_t reserved;
 } dpi_model_options;

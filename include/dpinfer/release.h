@@ -54,7 +54,7 @@ typedef struct dpi_release_options {
     int32_t seeded; /* 1: NOT PRIVATE: random bits come from `seed`, those of a token from the seed,
                        its text and its place in it alone; default 0 */
     int32_t as_drawn; /* 1: events come as their texts are drawn; default 0: text after text */
-    uint64_t seed; /* what the random bits follow from, if seeded */
+    uint64_t seed; /* with seeded: whoever knows it can undo the mechanism */
     /* With units (records.h) a slot and a batch count units, and method.max_per_unit is M, default
      * 4; without, it is not allowed. */
     /* Method, its parameters, budget, adjacency, accountant, temperature and random bits. What

@@ -4,7 +4,7 @@
 
     model = dpinfer.Model("qwen2.5-0.5b-instruct.gguf")
     plan = dpinfer.plan(model, frame, text="letter", unit="patient_id", epsilon=2, texts=10,
-                        description="hospital discharge letters")
+     description="hospital discharge letters")
     print(plan)
     release = plan.run()
     release.to_pandas()
@@ -15,33 +15,86 @@ from __future__ import annotations
 from . import account
 from ._ledger import Ledger
 from ._library import (
-                       ArgumentError,
-                       BudgetExceeded,
-                       Cancelled,
-                       EntropyError,
-                       Error,
-                       FileError,
-                       FormatError,
-                       LimitError,
-                       NumericError,
-                       OutOfMemory,
-                       StateError,
-                       SystemFailure,
-                       Unsupported,
-                       lib,
-                       text,
+    ArgumentError,
+    BudgetExceeded,
+    Cancelled,
+    EntropyError,
+    Error,
+    FileError,
+    FormatError,
+    LimitError,
+    NumericError,
+    OutOfMemory,
+    StateError,
+    SystemFailure,
+    Unsupported,
+    lib,
+    text,
 )
 from ._model import Model, Session, Tokenizer
+from ._program import Evaluation, Generated, audit, command, evaluate, generate
 from ._records import Records
 from ._release import Interrupted, Plan, Release, Text, plan, resume, run
 from ._report import Claim, Report, Verification
 from ._sampler import Sampler
+from ._work import (
+    Certificate,
+    Evolution,
+    Perturber,
+    Training,
+    augpe,
+    file_claim,
+    finetune,
+    perturb,
+    verify_file,
+)
 
 __version__: str = text(lib.dpi_version())
 
 __all__ = [
-    "ArgumentError", "BudgetExceeded", "Cancelled", "Claim", "EntropyError", "Error", "FileError",
-    "FormatError", "Interrupted", "Ledger", "LimitError", "Model", "NumericError", "OutOfMemory",
-    "Plan", "Records", "Release", "Report", "Sampler", "Session", "StateError", "SystemFailure",
-    "Text", "Tokenizer", "Unsupported", "Verification", "account", "plan", "resume", "run",
+    "ArgumentError",
+    "BudgetExceeded",
+    "Cancelled",
+    "Certificate",
+    "Claim",
+    "EntropyError",
+    "Error",
+    "Evaluation",
+    "Evolution",
+    "FileError",
+    "FormatError",
+    "Generated",
+    "Interrupted",
+    "Ledger",
+    "LimitError",
+    "Model",
+    "NumericError",
+    "OutOfMemory",
+    "Perturber",
+    "Plan",
+    "Records",
+    "Release",
+    "Report",
+    "Sampler",
+    "Session",
+    "StateError",
+    "SystemFailure",
+    "Text",
+    "Tokenizer",
+    "Training",
+    "Unsupported",
+    "Verification",
+    "account",
+    "audit",
+    "augpe",
+    "command",
+    "evaluate",
+    "file_claim",
+    "finetune",
+    "generate",
+    "perturb",
+    "plan",
+    "resume",
+    "run",
+    "verify_file",
 ]

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ._library import FOLDER, ArgumentError, Handle, call, cancel, ffi, lib, path_bytes, taken, text
-from ._options import Table, encoded, struct_dict, value_of
+from ._options import NAMES, Table, encoded, struct_dict, value_of
 
 Floats = npt.NDArray[np.float32]
 MODEL = Table(model=("dpi_model_options", ""))
-SESSION = Table(session=("dpi_session_options", "n_kept"))
+SESSION = Table(NAMES, session=("dpi_session_options", "n_kept"))
 BUILTIN = FOLDER / "share" / "dpinfer" / "models" / "dpinfer-4m-q8_0.gguf"
 _BOS = 1  # DPI_TOKENIZE_BOS
 

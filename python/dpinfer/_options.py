@@ -11,14 +11,18 @@ import operator
 import re
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ._headers import CONSTANTS, ENUMS, STRUCTS
-from ._library import ArgumentError, Handle, call, ffi, lib, text
+from ._headers import ENUMS, STRUCTS
+from ._library import ArgumentError, call, ffi, lib, text
 
 _INTEGERS = {"int8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "char"}
 _REALS = {"double", "float"}
 _STRINGS = {"char *", "dpi_bytes"}
 _LISTS = {"dpi_bytes *": "dpi_bytes", "char * *": "char *", "int32_t *": "int32_t"}
 _NEVER = {"struct_size", "reserved", "random", "random_user", "cancel", "cancel_user"}
+
+
+# Fields whose own name says too little, or nothing to people.
+NAMES = {"n_ctx": "context", "n_private": "private_tokens"}
 
 
 class Keyword(NamedTuple):
@@ -31,12 +35,13 @@ class Keyword(NamedTuple):
     about: str
     enum: str  # of its names; ""
     length: str  # the field with the length of the list; ""
+    flag: bool  # 0 or 1
 
 
 def _shorter(field: str) -> str:
     """n_texts -> texts, unit_field -> unit: a keyword says what it is without them."""
     field = re.sub(r"^n_(?=[a-z]{3})", "", field)
-    return re.sub(r"_fields?$", "", field)
+    return re.sub(r"^(text|unit|label)_fields?$", r"\1", field)
 
 
 def _counts(fields: Mapping[str, Tuple[str, str]]) -> Dict[str, str]:
@@ -67,7 +72,8 @@ def _walk(part: str, struct: str, skip: frozenset[str],
         enum = re.search(r"\ba (dpi_\w+)", about)
         known = enum.group(1) if enum and enum.group(1) in ENUMS and kind == "int32_t" else ""
         found.append(Keyword(_shorter(field), part, (*path, field), kind, about, known,
-                             counts.get(field, "")))
+                             counts.get(field, ""),
+                             kind == "int32_t" and bool(re.match(r"1( \(default\))?:", about))))
     return found
 
 
@@ -119,6 +125,10 @@ class Table:
             return value.decode("latin-1")
         if keyword.type == "dpi_bytes":
             return text(value.data, value.n_bytes) if value.data != ffi.NULL else None
+        if keyword.flag:
+            return bool(value)
+        if name == "seed":
+            return None  # not given: random bits of the system
         return None if keyword.length else value
 
     def document(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -127,7 +137,7 @@ class Table:
         old = inspect.signature(function)
         given = [p for p in old.parameters.values() if p.kind is not p.VAR_KEYWORD]
         taken = {p.name for p in given}
-        more, lines = [], ["", "Options, as keyword arguments:", ""]
+        more, lines = [], ["", f"Options of {', '.join(self.parts.values())}:", ""]
         for name, keyword in self.keywords.items():
             if name in taken:
                 continue
@@ -160,6 +170,8 @@ def _kind(keyword: Keyword) -> str:
         return "a name"
     if keyword.length:
         return "a list"
+    if keyword.flag:
+        return "True or False"
     return ("a text" if keyword.type in _STRINGS or keyword.type == "char" else
             "a number" if keyword.type in _REALS else "a whole number")
 
@@ -316,7 +328,3 @@ def struct_dict(struct: Any, name: str) -> Dict[str, Any]:
         else:
             found[field] = value
     return found
-
-
-__all__ = ["CONSTANTS", "Handle", "Keyword", "Table", "encoded", "fill_bytes", "names", "string",
-           "struct_dict", "value_of"]

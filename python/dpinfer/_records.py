@@ -84,7 +84,7 @@ def _fields(structs: Dict[str, Any]) -> List[str]:
     return [name.decode() for name in dict.fromkeys(found)]
 
 
-def _lines(data: Any, wanted: List[str]) -> bytes:
+def lines_of(data: Any, wanted: List[str]) -> bytes:
     """The records as lines of JSON, with the wanted fields alone."""
     table = _columns(data)
     if table is not None:
@@ -126,7 +126,7 @@ class Records(Handle):
             call(lib.dpi_records_open, path_bytes(data), structs["records"], out)
         else:
             try:
-                lines = _lines(data, _fields(structs))
+                lines = lines_of(data, _fields(structs))
             except RecursionError:
                 raise TypeError("records: a record that holds itself") from None
             call(lib.dpi_records_open_buffer, ffi.from_buffer(lines), len(lines), _LINE,

@@ -26,18 +26,18 @@ from ._library import (
     text,
 )
 from ._model import Model
-from ._options import Table, _integer, _real, encoded, string, struct_dict
+from ._options import NAMES, Table, _integer, _real, encoded, string, struct_dict
 from ._records import RECORDS, Records
 from ._report import Claim, Report
 
 OPTIONS = Table(
-    {"n_records": "n_records"},
+    {**NAMES, "n_records": "n_records"},
     release=("dpi_release_options",
              "as_drawn seeded shard n_shards model_path "
              "method.n_vocab method.n_ref method.n_tokens method.top_k method.denominator "
              "method.isa session.n_seq session.n_kept "
              "prompts.label prompts.answer prompts.answer_end prompts.n_turns prompts.reserved"),
-    wording=("dpi_wording", ""))
+    wording=("dpi_wording", "n_biases"))
 RECORD_OPTIONS = frozenset(RECORDS.keywords)
 _ENDS = {0: "none", 1: "eog", 2: "length", 3: "cancelled", 4: "stop"}
 _TOKEN, _END, _NONE, _UNSEEN = 2, 3, 0, -1
@@ -160,7 +160,7 @@ class Plan(Handle):
 
     @property
     def claim(self) -> Claim:
-        return _claim_of(self.c)
+        return _claim_of(lib.dpi_release_run(self.c))
 
     @property
     def epsilon(self) -> Optional[float]:
@@ -196,9 +196,7 @@ class Plan(Handle):
     @property
     def prompts(self) -> Dict[str, Any]:
         """The prompts in full (docs/report.md)."""
-        out = ffi.new("char **")
-        call(lib.dpi_release_prompts, self.c, out)
-        found: Dict[str, Any] = json.loads(taken(out[0], private=True))
+        found: Dict[str, Any] = json.loads(_prompts_of(self.c))
         return found
 
     def needs(self, record_tokens: int = 0, unit_records: int = 0) -> Dict[str, Any]:
@@ -276,11 +274,17 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.3g} min" if seconds < 5400 else f"{seconds / 3600:.3g} h"
 
 
-def _claim_of(release: Any) -> Claim:
+def _claim_of(run: Any) -> Claim:
     made = ffi.new("dpi_claim *")
     lib.dpi_claim_init(made)
-    lib.dpi_claim_of_run(lib.dpi_release_run(release), made)
+    lib.dpi_claim_of_run(run, made)
     return Claim(made)
+
+
+def _prompts_of(release: Any) -> str:
+    out = ffi.new("char **")
+    call(lib.dpi_release_prompts, release, out)
+    return taken(out[0], private=True)
 
 
 def _settle_ledger(function: Any, release: Any) -> None:
@@ -395,6 +399,7 @@ class Release(Handle):
         self._err = ffi.new("dpi_error *")
         self._begun = False
         self._report: Optional[Report] = None
+        self._told: Any = None  # of a job that is over
 
     def __iter__(self) -> Iterator[Text]:
         """The texts, in their order, each when it is over; those that are there first."""
@@ -422,6 +427,8 @@ class Release(Handle):
         kind, index = e.type, e.index
         if kind == _NONE:
             self.complete = True
+            if self.job is not None:
+                self._let_go()
         elif kind in (_TOKEN, _END):
             pieces = self._pieces.setdefault(index, {})
             pieces[e.n_drawn if kind == _TOKEN else -1] = text(e.text, e.n_bytes)
@@ -431,6 +438,21 @@ class Release(Handle):
                                        _ENDS[e.end]))
         e.type = _UNSEEN
         return bool(kind != _NONE)
+
+    def _let_go(self) -> None:
+        """A job that is over: its folder may be opened again. What is told of it stays."""
+        run = ffi.new("dpi_run *")
+        run[0] = lib.dpi_release_run(self.c)[0]
+        out = ffi.new("dpi_wording **")
+        call(lib.dpi_wording_copy, lib.dpi_release_wording(self.c), out)
+        wording = ffi.gc(out[0], lib.dpi_wording_free)
+        self._told = (run, wording, _prompts_of(self.c), self.null_records, self.progress)
+        self.close()
+        self._keep = None
+
+    @property
+    def _run(self) -> Any:
+        return self._told[0] if self._told else lib.dpi_release_run(self.c)
 
     def _label(self, index: int) -> Optional[str]:
         label, n = ffi.new("char **"), ffi.new("size_t *")
@@ -447,6 +469,8 @@ class Release(Handle):
 
     def stop(self) -> None:
         """Ends the run here; what was drawn is in texts."""
+        if self.complete:
+            return
         self.cancel()
         try:
             while not self.complete and self._advance():
@@ -457,6 +481,8 @@ class Release(Handle):
     @property
     def progress(self) -> Dict[str, Any]:
         """How far the texts are (dpi_release_progress): public."""
+        if self._told:
+            return dict(self._told[4])
         out = ffi.new("dpi_release_progress *")
         lib.dpi_release_progress_init(out)
         call(lib.dpi_release_progress_get, self.c, out)
@@ -464,11 +490,13 @@ class Release(Handle):
 
     @property
     def claim(self) -> Claim:
-        return _claim_of(self.c)
+        return _claim_of(self._run)
 
     @property
     def null_records(self) -> Optional[int]:
         """Records so far that added nothing: PRIVATE. None where even you must not be told."""
+        if self._told:
+            return None if self._told[3] is None else int(self._told[3])
         n = int(lib.dpi_release_null_records(self.c))
         return n if n >= 0 else None
 
@@ -480,15 +508,13 @@ class Release(Handle):
             raise StateError("report: the run has not begun")
         out = ffi.new("dpi_report **")
         with self._using():
-            call(lib.dpi_report_create, lib.dpi_release_run(self.c), self.model.c,
-                 path_bytes(self.model.path), out)
+            call(lib.dpi_report_create, self._run, self.model.c, path_bytes(self.model.path), out)
             report = Report(out[0], complete=self.complete)
-            call(lib.dpi_report_wording, report.c, lib.dpi_release_wording(self.c))
+            call(lib.dpi_report_wording, report.c,
+                 self._told[1] if self._told else lib.dpi_release_wording(self.c))
             if prompts:
-                found = ffi.new("char **")
-                call(lib.dpi_release_prompts, self.c, found)
-                said = ffi.gc(found[0], lib.dpi_private_free)
-                call(lib.dpi_report_prompts, report.c, said)
+                said = self._told[2] if self._told else _prompts_of(self.c)
+                call(lib.dpi_report_prompts, report.c, said.encode())
             if meta:
                 said_meta = json.dumps(dict(meta)).encode("ascii")
                 call(lib.dpi_report_meta, report.c, b"meta", ffi.from_buffer(said_meta),
@@ -537,7 +563,7 @@ class Release(Handle):
         return self.texts[at]
 
     def __repr__(self) -> str:
-        if self._pointer is None:
+        if self._pointer is None and not self._told:
             return f"<Release of {len(self.texts)} texts, closed>"
         return (f"<Release: {len(self.texts)} texts{'' if self.complete else ', not over'}; "
                 f"{self.claim.short}>")
@@ -580,7 +606,9 @@ def _finish(release: Release, progress: bool) -> Release:
 
 
 def plan(model: Model, records: Any = None, *, ledger: Optional[Union[Ledger, Any]] = None,
-         dataset: Optional[str] = None, **options: Any) -> Plan:
+         dataset: Optional[str] = None, grammar: Optional[str] = None,
+         json_schema: Optional[Union[str, Mapping[str, Any]]] = None,
+         logit_bias: Optional[Mapping[Any, float]] = None, **options: Any) -> Plan:
     """Settles every number of a run about `records`, of which it looks at their number alone.
 
     records: a table, a list, a path (Records), with text, unit and label naming its columns; None:
@@ -602,6 +630,7 @@ def plan(model: Model, records: Any = None, *, ledger: Optional[Union[Ledger, An
         held = _records_of(records, {k: v for k, v in about.items() if v is not None})
     if ledger is not None and not isinstance(ledger, Ledger):
         ledger = Ledger(ledger)
+    options.update(grammar=grammar, json_schema=json_schema, logit_bias=logit_bias)
     return Plan(_Settings(model, held, options), ledger, dataset)
 
 
@@ -612,4 +641,5 @@ def run(model: Model, records: Any, **options: Any) -> Release:
 
 
 OPTIONS.document(plan)
+RECORDS.document(plan)
 __all__ = ["Interrupted", "Plan", "Release", "Text", "plan", "resume", "run", "status_name"]

@@ -7,9 +7,9 @@ from typing import Any, Dict, List, Optional, Sequence, Union
 import numpy as np
 
 from ._library import ArgumentError, BudgetExceeded, Handle, call, failure, ffi, lib
-from ._options import Table, struct_dict
+from ._options import NAMES, Table, struct_dict
 
-SAMPLER = Table({"n_ref": "references"}, method=("dpi_sampler_options", ""))
+SAMPLER = Table({**NAMES, "n_ref": "references"}, method=("dpi_sampler_options", ""))
 
 
 def _logits(value: Any, what: str) -> Any:
