@@ -277,11 +277,13 @@ def _list(keyword: Keyword, value: Any, keep: List[Any]) -> Tuple[Any, int]:
         elif keyword.type == "char * *":
             made[i] = ffi.NULL if item is None else string(where, item, keep)
         else:
-            made[i] = _narrow(where, "int32_t", _integer(where, item))
+            made[i] = narrow(where, "int32_t", item)
     return made, len(items)
 
 
-def _narrow(option: str, kind: str, value: int) -> int:
+def narrow(option: str, kind: str, value: Any) -> int:
+    """A whole number that a type of C holds. Raises TypeError, ArgumentError."""
+    value = _integer(option, value)
     bits = 8 * ffi.sizeof(kind)
     low, high = (0, 2**bits - 1) if kind.startswith(("u", "size")) else (-2**(bits - 1),
                                                                          2**(bits - 1) - 1)
@@ -309,7 +311,7 @@ def _set(struct: Any, keyword: Keyword, value: Any, keep: List[Any]) -> None:
     elif keyword.type in _REALS:
         setattr(struct, field, _real(name, value))
     else:
-        setattr(struct, field, _narrow(name, keyword.type, _integer(name, value)))
+        setattr(struct, field, narrow(name, keyword.type, value))
 
 
 def struct_dict(struct: Any, name: str) -> Dict[str, Any]:

@@ -251,7 +251,8 @@ class Plan(Handle):
         lines = [self.claim.statement().rstrip("\n")]
         run = lib.dpi_release_run(self.c)
         if self.hearing:
-            lines.append(f"clip bound C  {self.clip:.4g}: references are {self.hearing}")
+            lines.append(f"clip bound C  {self.clip:.4g}: references are "
+                         f"{self.hearing.replace('hardly', 'hardly heard')}")
         n = self.needs()
         lines.append(f"memory        {n['memory_usual_bytes'] / 2**20:.0f} MiB, with records of "
                      f"{n['n_record_usual'] or 300} tokens")

@@ -69,7 +69,7 @@ def test_event_of_training() -> None:
 
 @pytest.mark.parametrize("options", [
     {"epsilon": 3}, {"rho": 0.2}, {"epsilon": 3, "method": "amin", "svt_threshold": 1.0,
-                                   "svt_sigma": 5.0, "private": 5},
+                                   "svt_sigma": 5.0, "private_tokens": 5},
     {"epsilon": 3, "method": "tang"}, {"epsilon": 3, "pace": "top", "pace_theta": 0.5,
                                        "pace_tokens": 4},
 ])

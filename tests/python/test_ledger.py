@@ -133,6 +133,21 @@ def test_processes(model: dpinfer.Model, model_path: str, ledger: dpinfer.Ledger
     assert len(list(ledger.charges("letters"))) == allowed
 
 
+def test_whom_a_dataset_protects(model: dpinfer.Model, ledger: dpinfer.Ledger) -> None:
+    ledger.add("people", epsilon=2, delta=1e-4, unit="patient", max_per_unit=3,
+               adjacency="replace-by-null")
+    assert "'patient', at most 3" in ledger.info("people")["unit"]
+    with pytest.raises(dpinfer.ArgumentError, match="protect nobody"):
+        dpinfer.plan(model, made_up(12), **OPTIONS).run(ledger, "people")
+    rows = [{"text": text, "patient": i // 2} for i, text in enumerate(made_up(12))]
+    dpinfer.plan(model, rows, unit="patient", max_per_unit=3, **OPTIONS).run(ledger, "people")
+    assert ledger.info("people")["charged"] > 0
+    for wrong in ({"unit": ""}, {"unit": "a" * 128}, {"unit": "a\0"}, {"max_per_unit": 2},
+                  {"adjacency": "none"}, {"unit": "a", "max_per_unit": -1}):
+        with pytest.raises(dpinfer.ArgumentError):
+            ledger.add("others", epsilon=2, delta=1e-4, **wrong)
+
+
 def test_datasets(ledger: dpinfer.Ledger, tmp_path: pathlib.Path) -> None:
     ledger.add("notes", epsilon=1, delta=1e-5)
     assert [one["name"] for one in ledger.datasets] == ["letters", "notes"]

@@ -46,7 +46,7 @@ def test_golden(name: str) -> None:
               .split()]
     expected = np.fromfile(data_path(f"golden/{name}.exact.f32"), np.float32).reshape(64, -1)
     model = dpinfer.Model(data_path(f"models/{name}.gguf"))
-    session = model.session(seq=1, ctx=64, exact=1, kv_type="f32")
+    session = model.session(seq=1, context=64, exact=1, kv_type="f32")
     found = session.prefill(tokens, all_logits=True)
     assert found is not None and found.shape == expected.shape
     assert nmse(found, expected) < 1e-9
@@ -54,7 +54,7 @@ def test_golden(name: str) -> None:
 
 
 def alone(model: dpinfer.Model, text: str) -> np.ndarray:
-    with model.session(ctx=64) as session:
+    with model.session(context=64) as session:
         session.prefill(model.tokenizer.encode(text))
         session.step([7])
         return session.logits()
@@ -63,7 +63,7 @@ def alone(model: dpinfer.Model, text: str) -> np.ndarray:
 def test_purity() -> None:
     """A row is that of a session alone, whatever is beside it."""
     model = dpinfer.Model.builtin()
-    session = model.session(seq=3, ctx=64)
+    session = model.session(seq=3, context=64)
     for i, text in enumerate(TEXTS):
         session.prefill(model.tokenizer.encode(text), seq=i)
     session.step([7, 7, 7], seqs=[2, 0, 1])
@@ -73,7 +73,7 @@ def test_purity() -> None:
 
 def test_fork_and_reset(model: dpinfer.Model) -> None:
     tokens = model.tokenizer.encode(TEXTS[0])
-    session = model.session(seq=3, ctx=64)
+    session = model.session(seq=3, context=64)
     session.prefill(tokens)
     session.fork(0, 1)
     assert session.length(1) == len(tokens)
@@ -97,14 +97,14 @@ def test_fork_and_reset(model: dpinfer.Model) -> None:
 
 
 def test_features(model: dpinfer.Model) -> None:
-    session = model.session(ctx=64)
+    session = model.session(context=64)
     session.prefill(model.tokenizer.encode(TEXTS[0]))
     features = session.features()
     assert features.shape == (32,) and features.dtype == np.float32 and features.any()
 
 
 def test_limit(model: dpinfer.Model) -> None:
-    session = model.session(ctx=8)
+    session = model.session(context=8)
     session.prefill([5] * 6)
     before = session.logits()
     with pytest.raises(dpinfer.LimitError):
@@ -115,7 +115,7 @@ def test_limit(model: dpinfer.Model) -> None:
 
 
 def test_close(model: dpinfer.Model) -> None:
-    session = model.session(ctx=8)
+    session = model.session(context=8)
     with pytest.raises(dpinfer.StateError, match="an open Session needs it"):
         model.close()
     session.close()
@@ -131,7 +131,7 @@ def test_close(model: dpinfer.Model) -> None:
 
 
 def test_session_keeps_its_model(model_path: str) -> None:
-    session = dpinfer.Model(model_path).session(ctx=8)
+    session = dpinfer.Model(model_path).session(context=8)
     gc.collect()
     session.prefill([5])
     assert session.logits().shape == (300,)
@@ -139,7 +139,7 @@ def test_session_keeps_its_model(model_path: str) -> None:
 
 def test_two_threads() -> None:
     """While a call runs in one thread, another thread gets a StateError."""
-    session = dpinfer.Model.builtin().session(ctx=512, threads=1)
+    session = dpinfer.Model.builtin().session(context=512, threads=1)
     seen = []
 
     def other() -> None:
@@ -165,7 +165,7 @@ def test_two_threads() -> None:
 
 
 def test_signal_in_a_long_call() -> None:
-    session = dpinfer.Model.builtin().session(ctx=512)
+    session = dpinfer.Model.builtin().session(context=512)
     sys.settrace(at_call("_cancel", 1, lambda: signal.raise_signal(signal.SIGINT)))
     try:
         with pytest.raises(KeyboardInterrupt):

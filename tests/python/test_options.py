@@ -11,6 +11,7 @@ import pytest
 from conftest import SOURCE
 from dpinfer._headers import STRUCTS
 from dpinfer._library import ffi, lib
+from dpinfer._options import NAMES
 
 HEADERS = sorted((SOURCE / "include" / "dpinfer").glob("*.h"))
 TEXT = {path.name: path.read_text() for path in HEADERS}
@@ -35,7 +36,7 @@ OTHERS: Dict[str, Set[str]] = {
     "made of other fields, or by the function": {
         "random", "random_user", "cancel", "cancel_user", "model_path", "seeded", "model",
         "records", "ledger", "dataset", "journal", "wording", "method", "session", "prompts",
-        "biases", "grammar", "denominator", "turns", "label", "unit", "create"},
+        "answer_end", "denominator", "turns", "label", "unit", "biases"},
     "of processes that share a release, which are the program's": {
         "shard", "n_shards", "spread", "next_text", "next_user", "recalled", "recalled_user", "key",
         "charged", "as_drawn", "n_kept"},
@@ -51,7 +52,7 @@ def structs() -> Dict[str, List[str]]:
     for code in CODE.values():
         for name, body in re.findall(r"typedef struct (dpi_\w+) \{(.*?)\n\} \1;", code, re.S):
             fields = []
-            body = re.sub(r"union \{.*?\};", "", body, flags=re.S)  # its fields have no name
+            body = re.sub(r"union \{(.*?)\};", r"\1", body, flags=re.S)  # its fields are the struct's
             for declaration in body.split(";"):
                 pointer = re.search(r"\(\*(\w+)\)", declaration)
                 if pointer:
@@ -89,7 +90,7 @@ def keywords(function: Any) -> Set[str]:
 def names_of(field: str) -> Set[str]:
     """What a keyword may be called: n_texts or texts, unit_field or unit."""
     return {field, re.sub("^n_", "", field), re.sub("_fields?$", "", field),
-            {"n_ref": "references"}.get(field, field)}
+            {"n_ref": "references", **NAMES}.get(field, field)}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__qualname__)
@@ -109,7 +110,8 @@ def test_help(function: Any) -> None:
     text = pydoc.plain(pydoc.render_doc(function))
     for name in keywords(function) - {"self", "path", "model", "records", "ledger", "dataset",
                                       "data", "vocab", "references", "name", "epsilon", "delta",
-                                      "create"}:
+                                      "create", "grammar", "json_schema", "logit_bias", "unit",
+                                      "max_per_unit", "adjacency"}:
         about = re.search(rf"^ +{name}: .*default .*\n +(\S.*)$", text, re.M)
         assert about, name
     assert "/*" not in text and "*/" not in text
@@ -123,7 +125,7 @@ def test_wrong_options(model: dpinfer.Model) -> None:
     for options, said in (({"batch": -1}, "batch is -1"), ({"tau": 1000.0}, "tau"),
                           ({"epsilon": -1}, "epsilon"), ({"method": "none"}, "invisibleink|amin"),
                           ({"texts": 2**40}, "texts: found 1099511627776"),
-                          ({"description": "a\0b"}, "NUL"), ({"stops": ["\udc80"]}, "stops.0.")):
+                          ({"label_names": ["a\0b"]}, "NUL"), ({"stops": ["\udc80"]}, "stops.0.")):
         with pytest.raises(dpinfer.ArgumentError, match=said.replace("|", r"\|")):
             plan(**options)
     with pytest.raises(TypeError, match="nearest is 'epsilon'"):

@@ -190,7 +190,9 @@ def test_resume(model: dpinfer.Model, tmp_path: pathlib.Path) -> None:
     records = write_jsonl(tmp_path / "records.jsonl", made_up(12))
     job = tmp_path / "job"
     plan = dpinfer.plan(model, records, logit_bias={5: 1.0}, **OPTIONS)  # the system's bits
-    texts = texts_of(plan.run(job=job))
+    whole = plan.run(job=job)
+    texts = texts_of(whole)
+    assert whole.complete and whole.report.verify().ok and whole.claim.epsilon == plan.epsilon
     assert texts_of(dpinfer.resume(job)) == texts
     with pytest.raises(dpinfer.Error):
         dpinfer.resume(job, records=made_up(13))
