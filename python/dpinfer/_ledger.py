@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterator, List, Optional
 
 from ._library import ArgumentError, Handle, call, ffi, lib, path_bytes
-from ._options import Table, encoded, narrow, string, struct_dict, value_of
+from ._options import Table, encoded, flag, narrow, string, struct_dict, value_of
 from ._report import _sized
 
 LEDGER = Table(ledger=("dpi_ledger_options", "create"))
@@ -16,7 +16,7 @@ def open_ledger(path: Any, create: bool, options: Dict[str, Any]) -> Any:
     keep: List[Any] = []
     structs = LEDGER.new()
     LEDGER.set(structs, options, keep)
-    structs["ledger"].create = int(create)
+    structs["ledger"].create = flag("create", create)
     out = ffi.new("dpi_ledger **")
     call(lib.dpi_ledger_open, path_bytes(path), structs["ledger"], out)
     return out[0]

@@ -200,7 +200,7 @@ def value_of(enum: str, option: str, value: Any) -> int:
     """The number of a name, or of a number that one has."""
     if isinstance(value, str) and enum in _PARSERS:
         found = ffi.new("int32_t *")
-        call(_PARSERS[enum], value.encode(), found)
+        call(_PARSERS[enum], string(option, value, []), found)
         return int(found[0])
     known = ENUMS[enum]
     if isinstance(value, str) and value in known:
@@ -220,6 +220,13 @@ def _integer(option: str, value: Any) -> int:
         if isinstance(value, float) and value.is_integer():
             return int(value)
         raise TypeError(f"{option}: found {type(value).__name__}, allowed a whole number") from None
+
+
+def flag(option: str, value: Any) -> int:
+    """True or False, or the whole number of one."""
+    if narrow(option, "int64_t", value) not in (0, 1):
+        raise ArgumentError(f"{option}: found {value}, allowed True, False")
+    return int(value)
 
 
 def _real(option: str, value: Any) -> float:

@@ -126,7 +126,7 @@ def evaluate(synthetic: Any, *, real: Any = None, train: Any = None, control: An
     for '-'. PRIVATE unless the real texts are public; those that are no file are written into
     memory (/dev/shm) while it runs.
     """
-    wanted = [text, label] if label else [text]
+    wanted = [text] if label is None else [text, label]
     with _folder() as folder:
         files = {name: _file(data, name, folder, wanted)
                  for name, data in (("real", real), ("train", train), ("control", control))

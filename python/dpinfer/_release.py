@@ -25,8 +25,8 @@ from ._library import (
     taken,
     text,
 )
-from ._model import Model
-from ._options import NAMES, Table, _integer, _real, encoded, string, struct_dict
+from ._model import Model, model_of
+from ._options import NAMES, Table, _integer, _real, encoded, flag, narrow, string, struct_dict
 from ._records import RECORDS, Records
 from ._report import Claim, Report
 
@@ -70,7 +70,7 @@ class _Settings:
     """What a release is made of, so that it can be made again."""
 
     def __init__(self, model: Model, records: Optional[Records], options: Dict[str, Any]) -> None:
-        self.model, self.records, self.options = model, records, options
+        self.model, self.records, self.options = model_of(model), records, options
 
     def open(self, ledger: Optional[Ledger], dataset: Optional[str],
              journal: Any) -> Dict[str, Any]:
@@ -107,15 +107,27 @@ class _Settings:
                 "needs": [n for n in (self.model, self.records, ledger) if n is not None]}
 
 
+def _json(option: str, value: Any, kind: type) -> bytes:
+    """A value as JSON. Raises TypeError, where it is of another kind or holds what JSON has not."""
+    try:
+        if isinstance(value, kind):
+            return json.dumps(value).encode("ascii")
+    except (TypeError, ValueError, RecursionError):
+        pass
+    raise TypeError(f"{option}: found {type(value).__name__}, allowed a {kind.__name__} of what "
+                    "JSON has")
+
+
 def _grammar(grammar: Any, schema: Any) -> Any:
     if grammar is not None and schema is not None:
         raise ArgumentError("grammar and json_schema: allowed is one of them")
     if grammar is None and schema is None:
         return None
     said = "grammar" if grammar is not None else "json_schema"
-    source = grammar if schema is None else schema if isinstance(schema, str) else json.dumps(
-        schema)
-    data = encoded(said, source)
+    if schema is None or isinstance(schema, str):
+        data = encoded(said, grammar if schema is None else schema)
+    else:
+        data = _json(said, schema, dict)
     out = ffi.new("dpi_grammar **")
     call(lib.dpi_grammar_parse if schema is None else lib.dpi_grammar_from_schema,
          ffi.from_buffer(data), len(data), out)
@@ -203,7 +215,8 @@ class Plan(Handle):
         """Memory in bytes and time in seconds on this machine, by a few measured passes with
         made-up prompts: a second or two. record_tokens: of a usual record, as far as that is
         public; 0: 300. unit_records: records of a usual unit; 0: the most that are used."""
-        asked = (_integer("record_tokens", record_tokens), _integer("unit_records", unit_records))
+        asked = (narrow("record_tokens", "int32_t", record_tokens),
+                 narrow("unit_records", "int32_t", unit_records))
         if asked not in self._measured:
             out = ffi.new("dpi_release_plan *")
             lib.dpi_release_plan_init(out)
@@ -513,11 +526,11 @@ class Release(Handle):
             report = Report(out[0], complete=self.complete)
             call(lib.dpi_report_wording, report.c,
                  self._told[1] if self._told else lib.dpi_release_wording(self.c))
-            if prompts:
+            if flag("prompts", prompts):
                 said = self._told[2] if self._told else _prompts_of(self.c)
                 call(lib.dpi_report_prompts, report.c, said.encode())
-            if meta:
-                said_meta = json.dumps(dict(meta)).encode("ascii")
+            if meta is not None:
+                said_meta = _json("meta", dict(meta) if isinstance(meta, Mapping) else meta, dict)
                 call(lib.dpi_report_meta, report.c, b"meta", ffi.from_buffer(said_meta),
                      len(said_meta))
             if self._ledger is not None and self._dataset is not None:

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional
 
 from ._library import (
     ArgumentError,
+    FileError,
     Handle,
     Unsupported,
     call,
@@ -19,7 +20,7 @@ from ._library import (
     taken,
     text,
 )
-from ._options import value_of
+from ._options import encoded, flag, string, value_of
 
 
 class Claim:
@@ -39,7 +40,7 @@ class Claim:
         Unsupported, BudgetExceeded (no work can have been done so)."""
         made = ffi.new("dpi_claim *")
         lib.dpi_claim_init(made)
-        raw = data.encode("utf-8", "surrogatepass")
+        raw = encoded("claim", data)
         call(lib.dpi_claim_read, ffi.from_buffer(raw), len(raw), made)
         return cls(made)
 
@@ -77,7 +78,7 @@ class Claim:
     def statement(self, complete: bool = True) -> str:
         """Everything that the guarantee rests on, as lines of text."""
         out = ffi.new("char **")
-        call(lib.dpi_claim_statement, self._c, int(complete), out)
+        call(lib.dpi_claim_statement, self._c, flag("complete", complete), out)
         return taken(out[0])
 
     def to_json(self) -> str:
@@ -187,16 +188,19 @@ class Report(Handle):
     @classmethod
     def parse(cls, data: str, name: str = "the report") -> Report:
         """From its JSON. Raises FormatError, LimitError."""
-        raw = data.encode("utf-8", "surrogatepass")
+        raw = encoded("report", data)
         out = ffi.new("dpi_report **")
-        call(lib.dpi_report_parse, name.encode("utf-8", "replace"), ffi.from_buffer(raw), len(raw),
-             out)
+        call(lib.dpi_report_parse, string("name", name, []), ffi.from_buffer(raw), len(raw), out)
         return cls(out[0], source=data)
 
     @classmethod
     def load(cls, path: Any) -> Report:
-        """From a file of JSON."""
-        return cls.parse(pathlib.Path(path).read_text("utf-8"), os.fspath(path))
+        """From a file of JSON. Raises FileError, FormatError, LimitError."""
+        try:
+            raw = pathlib.Path(path).read_bytes()
+        except (OSError, ValueError) as error:
+            raise FileError(f"{os.fspath(path)!r}: {error}") from None
+        return cls.parse(raw.decode("utf-8", "replace"), os.fspath(path))
 
     def text(self, format: str = "json") -> str:
         """json, markdown or html."""
@@ -213,13 +217,16 @@ class Report(Handle):
 
     def save(self, path: Any) -> None:
         """Writes it: .html, .md, or JSON. A file that is there is replaced when the new one is
-        whole."""
+        whole. Raises FileError."""
         target = pathlib.Path(path)
         kinds = {".html": "html", ".htm": "html", ".md": "markdown"}
         made = self.text(kinds.get(target.suffix.lower(), "json"))
-        part = target.with_name(target.name + ".part")
-        part.write_text(made, "utf-8")
-        os.replace(part, target)
+        try:
+            part = target.with_name(target.name + ".part")
+            part.write_text(made, "utf-8")
+            os.replace(part, target)
+        except (OSError, ValueError) as error:
+            raise FileError(f"{os.fspath(path)!r}: {error}") from None
 
     @property
     def claim(self) -> Claim:
