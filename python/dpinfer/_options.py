@@ -106,12 +106,20 @@ class Table:
 
         Raises TypeError for a keyword that there is not, or a value of another type.
         """
+        lengths: Dict[Tuple[str, str], Tuple[str, int]] = {}  # of lists that share a field for it
         for name, value in values.items():
             if name not in self.keywords:
                 raise TypeError(f"there is no option '{name}'{_nearest(name, self.keywords)}")
-            if value is not None:
-                keyword = self.keywords[name]
-                _set(_holder(structs[keyword.part], keyword.path), keyword, value, keep)
+            if value is None:
+                continue
+            keyword = self.keywords[name]
+            struct = _holder(structs[keyword.part], keyword.path)
+            _set(struct, keyword, value, keep)
+            if keyword.length:
+                n = int(getattr(struct, keyword.length))
+                other, n_other = lengths.setdefault((keyword.part, keyword.length), (name, n))
+                if n != n_other:
+                    raise ArgumentError(f"{name}: found {n}, allowed {n_other}, as many as {other}")
 
     def get(self, structs: Mapping[str, Any], name: str) -> Any:
         """The value of a field as Python has it."""
@@ -282,7 +290,7 @@ def _list(keyword: Keyword, value: Any, keep: List[Any]) -> Tuple[Any, int]:
         if keyword.type == "dpi_bytes *":
             fill_bytes(made[i], where, item, keep)
         elif keyword.type == "char * *":
-            made[i] = ffi.NULL if item is None else string(where, item, keep)
+            made[i] = ffi.NULL if item is None else string(where, item, keep)  # it has a default
         else:
             made[i] = narrow(where, "int32_t", item)
     return made, len(items)
