@@ -39,8 +39,9 @@ def release(model: str, records: str) -> Tuple[float, float]:
     """Seconds of the processor that a release takes: program, Python."""
     words = ["--seed", "1", "--epsilon", "10", "--delta", "1e-3", "-B", str(BATCH), "-n",
              str(TOKENS), "--num", str(TEXTS), "--describe", "letters"]
-    code = (f"import dpinfer; dpinfer.run(dpinfer.Model({model!r}), {records!r}, seed=1, epsilon=10,"
-            f" delta=1e-3, batch={BATCH}, tokens={TOKENS}, texts={TEXTS}, description='letters')")
+    code = ("import dpinfer; "
+            f"dpinfer.run(dpinfer.Model({model!r}), {records!r}, seed=1, epsilon=10, "
+            f"delta=1e-3, batch={BATCH}, tokens={TOKENS}, texts={TEXTS}, description='letters')")
 
     def seconds(command: List[str]) -> float:
         begun = time.perf_counter()
@@ -71,8 +72,10 @@ def steps() -> Tuple[float, float]:
             step()
         return (time.perf_counter() - begun) / STEPS
 
-    c, python = pairs(15, lambda: one(lambda: lib.dpi_sampler_step(sampler.c, at, rows, token, err)),
-                      lambda: one(lambda: sampler.step(public, private)))
+    def of_c() -> None:
+        assert lib.dpi_sampler_step(sampler.c, at, rows, token, err) == 0
+
+    c, python = pairs(15, lambda: one(of_c), lambda: one(lambda: sampler.step(public, private)))
     return c, python
 
 

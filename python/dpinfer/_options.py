@@ -298,13 +298,13 @@ def _list(keyword: Keyword, value: Any, keep: List[Any]) -> Tuple[Any, int]:
 
 def narrow(option: str, kind: str, value: Any) -> int:
     """A whole number that a type of C holds. Raises TypeError, ArgumentError."""
-    value = _integer(option, value)
+    number = _integer(option, value)
     bits = 8 * ffi.sizeof(kind)
     low, high = (0, 2**bits - 1) if kind.startswith(("u", "size")) else (-2**(bits - 1),
                                                                          2**(bits - 1) - 1)
-    if not low <= value <= high:
-        raise ArgumentError(f"{option}: found {value}, allowed a whole number {low}..{high}")
-    return value
+    if not low <= number <= high:
+        raise ArgumentError(f"{option}: found {number}, allowed a whole number {low}..{high}")
+    return number
 
 
 def _set(struct: Any, keyword: Keyword, value: Any, keep: List[Any]) -> None:

@@ -29,8 +29,9 @@ def _columns(data: Any) -> Optional[Tuple[List[str], Callable[[str], Any]]]:
                 else __import__("pyarrow.interchange").interchange.from_dataframe(data))
     if hasattr(data, "column_names"):  # pyarrow: `columns` are the columns
         names = data.column_names
-    by_text = {str(name): name for name in names}
-    return [str(name) for name in names], lambda name: data[by_text[name]]
+    known: List[Any] = list(() if names is None else names)
+    by_text = {str(name): name for name in known}
+    return [str(name) for name in known], lambda name: data[by_text[name]]
 
 
 def _values(column: Any) -> List[Any]:

@@ -56,7 +56,7 @@ def test_event_of_training() -> None:
                  "n_units": 1024, "labels": None, "n_labels": None, "cluster_texts": None,
                  "no_records": False, "delta": 1e-4},
         "mechanisms": [{
-            "mechanism": "gradients", "runs": 100, "sigma": 0.8, "sampling": 1 / 64, "expected": 16.0,
+            "mechanism": "gradients", "runs": 100, "sigma": 0.8, "sampling": 1 / 64, "expected": 16,
             "clip": 1.0, "trained": "adapter", "rank": 1, "alpha": 16.0, "numbers": 22400,
             "tensors_sha256": "00" * 32}]}))
     one = pld.privacy_loss_distribution.from_gaussian_mechanism(

@@ -110,7 +110,7 @@ def test_limit(model: dpinfer.Model) -> None:
     with pytest.raises(dpinfer.LimitError):
         session.prefill([5] * 3)
     assert session.length() == 6 and np.array_equal(before, session.logits())
-    with pytest.raises(dpinfer.ArgumentError, match="0..299"):
+    with pytest.raises(dpinfer.ArgumentError, match=r"0\.\.299"):
         session.prefill([300])
 
 

@@ -52,7 +52,8 @@ def structs() -> Dict[str, List[str]]:
     for code in CODE.values():
         for name, body in re.findall(r"typedef struct (dpi_\w+) \{(.*?)\n\} \1;", code, re.S):
             fields = []
-            body = re.sub(r"union \{(.*?)\};", r"\1", body, flags=re.S)  # its fields are the struct's
+            # The fields of a union are the struct's.
+            body = re.sub(r"union \{(.*?)\};", r"\1", body, flags=re.S)
             for declaration in body.split(";"):
                 pointer = re.search(r"\(\*(\w+)\)", declaration)
                 if pointer:

@@ -77,7 +77,7 @@ def test_columns() -> None:
                   lambda: dpinfer.Records([{"letter": "a"}]),
                   lambda: dpinfer.Records(["a"], unit="patient"),
                   lambda: dpinfer.Records(frame.rename(columns={"unit": "text"}))):
-        with pytest.raises(dpinfer.ArgumentError, match="patient|text|letter"):
+        with pytest.raises(dpinfer.ArgumentError, match=r"patient|text|letter"):
             wrong()
     assert len(dpinfer.Records(frame[:0], unit="unit")) == 0
     assert len(dpinfer.Records([])) == 0
