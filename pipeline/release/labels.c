@@ -71,7 +71,13 @@ static dpi_status add_name(dpi_label_list *l, const char *name, size_t n_bytes, 
 }
 
 static dpi_status copy_names(const dpi_release_options *o, dpi_label_list *l, dpi_error *err) {
+    if (o->n_labels == 0 && (o->label_texts || o->label_meanings))
+        return dpi_fail(err, DPI_STATUS_ARG, "%s: allowed with label_names, as many as there are",
+                        o->label_texts ? "label_texts" : "label_meanings");
     for (int32_t i = 0; i < o->n_labels; i++) {
+        if (!o->label_names || !o->label_names[i])
+            return dpi_fail(err, DPI_STATUS_ARG, "label_names: found NULL, allowed are %d names",
+                            (int)o->n_labels);
         const size_t n_bytes = strlen(o->label_names[i]);
         const dpi_span name = {(char *)o->label_names[i], n_bytes};
         if (dpi_units_is_blank(&name) || find(l, name.data, n_bytes) >= 0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, Optional
 
-from ._library import Handle, call, ffi, lib, path_bytes
-from ._options import Table, string, struct_dict
+from ._library import ArgumentError, Handle, call, ffi, lib, path_bytes
+from ._options import Table, encoded, flag, narrow, string, struct_dict, value_of
 from ._report import _sized
 
 LEDGER = Table(ledger=("dpi_ledger_options", "create"))
@@ -16,7 +16,7 @@ def open_ledger(path: Any, create: bool, options: Dict[str, Any]) -> Any:
     keep: List[Any] = []
     structs = LEDGER.new()
     LEDGER.set(structs, options, keep)
-    structs["ledger"].create = int(create)
+    structs["ledger"].create = flag("create", create)
     out = ffi.new("dpi_ledger **")
     call(lib.dpi_ledger_open, path_bytes(path), structs["ledger"], out)
     return out[0]
@@ -33,12 +33,26 @@ class Ledger(Handle):
         super().__init__(open_ledger(path, create, options), lib.dpi_ledger_close)
         self.path = path
 
-    def add(self, name: str, epsilon: float, delta: float, **options: Any) -> None:
-        """Opens a dataset with a budget: what all runs together may come to. Raises
-        ArgumentError (a name that is there already)."""
+    def add(self, name: str, epsilon: float, delta: float, *, unit: Optional[str] = None,
+            max_per_unit: int = 0, adjacency: Optional[str] = None, **options: Any) -> None:
+        """Opens a dataset with a budget: what all runs together may come to.
+
+        unit: the field of those who are protected, at most max_per_unit records of each used;
+        adjacency: what neighbouring records are. What is not given is fixed by the first charge.
+        Raises ArgumentError (a name that is there already)."""
         keep: List[Any] = []
         structs = DATASET.new()
         DATASET.set(structs, {"name": name, "epsilon": epsilon, "delta": delta, **options}, keep)
+        whom = structs["dataset"].unit
+        whom.max_per_unit = narrow("max_per_unit", "int32_t", max_per_unit)
+        if adjacency is not None:
+            whom.adjacency = value_of("dpi_adjacency", "adjacency", adjacency)
+        if unit is not None:
+            field = encoded("unit", unit)
+            if not 0 < len(field) < len(whom.unit_field) or b"\0" in field:
+                raise ArgumentError(f"unit: allowed are 1..{len(whom.unit_field) - 1} bytes of text"
+                                    " without NUL")
+            whom.unit_field, whom.is_record = field, 0
         call(lib.dpi_ledger_add, self.c, structs["dataset"])
 
     def seal(self, name: str) -> None:

@@ -154,10 +154,13 @@ def taken(value: Any, private: bool = False) -> str:
 
 
 def path_bytes(path: Any) -> bytes:
-    """A path as C has it."""
-    data = os.fsencode(path)
+    """A path as C has it. Raises TypeError, ArgumentError."""
+    try:
+        data = os.fsencode(path)
+    except UnicodeEncodeError:
+        data = b"\0"
     if b"\0" in data:
-        raise ArgumentError("a path has a NUL")
+        raise ArgumentError("a path has a NUL, or what no name of a file can have")
     return data
 
 

@@ -21,7 +21,7 @@ from ._library import (
     taken,
     text,
 )
-from ._options import NAMES, Table, encoded, struct_dict, value_of
+from ._options import NAMES, Table, encoded, flag, narrow, struct_dict, value_of
 
 Floats = npt.NDArray[np.float32]
 MODEL = Table(NAMES, model=("dpi_model_options", ""))
@@ -131,6 +131,13 @@ def as_logits(value: Any, what: str) -> Any:
     return array
 
 
+def model_of(value: Any) -> Model:
+    """A Model. Raises TypeError: it is none."""
+    if not isinstance(value, Model):
+        raise TypeError(f"model: found {type(value).__name__}, allowed a Model")
+    return value
+
+
 class Tokenizer:
     """Text to tokens and back, exactly as the model's file says."""
 
@@ -148,17 +155,19 @@ class Tokenizer:
         if the model wants that."""
         data = encoded("text", text)
         return _tokens(4 * len(data) + 5, lib.dpi_tokenize, self._c(), ffi.from_buffer(data),
-                       len(data), _BOS if bos else 0)
+                       len(data), _BOS if flag("bos", bos) else 0)
 
     def prompt(self, user: str, system: Optional[str] = None,
                turns: Sequence[Tuple[str, str]] = (), chat: str = "auto") -> List[int]:
         """A whole prompt in the model's chat format: an optional system message, earlier turns
         (user, answer), the user's message and the header of the answer."""
-        keep = [encoded("user", user), encoded("system", system or "")]
+        keep = [encoded("user", user), encoded("system", "" if system is None else system)]
         made = ffi.new("dpi_turn[]", max(len(turns), 1))
         n_bytes = sum(map(len, keep))
-        for turn, (said, answer) in zip(made, turns):
-            for name, value in (("user", said), ("answer", answer)):
+        for i, (turn, pair) in enumerate(zip(made, turns)):
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise TypeError(f"turns[{i}]: found {type(pair).__name__}, allowed a pair of texts")
+            for name, value in zip(("user", "answer"), pair):
                 keep.append(encoded(f"turns.{name}", value))
                 setattr(turn, name, ffi.from_buffer("char[]", keep[-1]))
                 setattr(turn, "n_" + name, len(keep[-1]))
@@ -196,17 +205,13 @@ class Tokenizer:
 
     def is_end(self, token: int) -> bool:
         """Whether a token ends a text."""
-        return bool(lib.dpi_token_is_eog(self._c(), _id(token)))
+        return bool(lib.dpi_token_is_eog(self._c(), narrow("token", "int32_t", token)))
 
     @property
     def bos(self) -> Optional[int]:
         """The token that begins a text; None: there is none."""
         found = lib.dpi_token_bos(self._c())
         return found if found >= 0 else None
-
-
-def _id(token: Any) -> int:
-    return int(_ids([token])[0])
 
 
 def _ids(tokens: Iterable[int]) -> npt.NDArray[np.int32]:
@@ -240,7 +245,7 @@ class Session(Handle):
         SESSION.set(structs, options, keep)
         structs["session"].cancel = cancel
         out = ffi.new("dpi_session **")
-        call(lib.dpi_session_create, model.c, structs["session"], out)
+        call(lib.dpi_session_create, model_of(model).c, structs["session"], out)
         super().__init__(out[0], lib.dpi_session_free, model)
         self.model = model
         self._n_vocab, self._n_embd = model.info["n_vocab"], model.info["n_embd"]

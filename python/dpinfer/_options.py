@@ -45,11 +45,11 @@ def _shorter(field: str) -> str:
 
 
 def _counts(fields: Mapping[str, Tuple[str, str]]) -> Dict[str, str]:
-    """Lists, and the fields that have their lengths: "[n_stops] ..." in the comment of stops."""
+    """Arrays, and the fields that have their lengths: "[n_stops] ..." in the comment of stops."""
     found = {}
-    for field, (kind, about) in fields.items():
+    for field, (_, about) in fields.items():
         length = re.match(r"\[(n_\w+)\]", about)
-        if kind in _LISTS and length and length.group(1) in fields:
+        if length and length.group(1) in fields:
             found[field] = length.group(1)
     return found
 
@@ -106,12 +106,20 @@ class Table:
 
         Raises TypeError for a keyword that there is not, or a value of another type.
         """
+        lengths: Dict[Tuple[str, str], Tuple[str, int]] = {}  # of lists that share a field for it
         for name, value in values.items():
             if name not in self.keywords:
                 raise TypeError(f"there is no option '{name}'{_nearest(name, self.keywords)}")
-            if value is not None:
-                keyword = self.keywords[name]
-                _set(_holder(structs[keyword.part], keyword.path), keyword, value, keep)
+            if value is None:
+                continue
+            keyword = self.keywords[name]
+            struct = _holder(structs[keyword.part], keyword.path)
+            _set(struct, keyword, value, keep)
+            if keyword.length:
+                n = int(getattr(struct, keyword.length))
+                other, n_other = lengths.setdefault((keyword.part, keyword.length), (name, n))
+                if n != n_other:
+                    raise ArgumentError(f"{name}: found {n}, allowed {n_other}, as many as {other}")
 
     def get(self, structs: Mapping[str, Any], name: str) -> Any:
         """The value of a field as Python has it."""
@@ -200,7 +208,7 @@ def value_of(enum: str, option: str, value: Any) -> int:
     """The number of a name, or of a number that one has."""
     if isinstance(value, str) and enum in _PARSERS:
         found = ffi.new("int32_t *")
-        call(_PARSERS[enum], value.encode(), found)
+        call(_PARSERS[enum], string(option, value, []), found)
         return int(found[0])
     known = ENUMS[enum]
     if isinstance(value, str) and value in known:
@@ -220,6 +228,13 @@ def _integer(option: str, value: Any) -> int:
         if isinstance(value, float) and value.is_integer():
             return int(value)
         raise TypeError(f"{option}: found {type(value).__name__}, allowed a whole number") from None
+
+
+def flag(option: str, value: Any) -> int:
+    """True or False, or the whole number of one."""
+    if narrow(option, "int64_t", value) not in (0, 1):
+        raise ArgumentError(f"{option}: found {value}, allowed True, False")
+    return int(value)
 
 
 def _real(option: str, value: Any) -> float:
@@ -275,19 +290,21 @@ def _list(keyword: Keyword, value: Any, keep: List[Any]) -> Tuple[Any, int]:
         if keyword.type == "dpi_bytes *":
             fill_bytes(made[i], where, item, keep)
         elif keyword.type == "char * *":
-            made[i] = ffi.NULL if item is None else string(where, item, keep)
+            made[i] = ffi.NULL if item is None else string(where, item, keep)  # it has a default
         else:
-            made[i] = _narrow(where, "int32_t", _integer(where, item))
+            made[i] = narrow(where, "int32_t", item)
     return made, len(items)
 
 
-def _narrow(option: str, kind: str, value: int) -> int:
+def narrow(option: str, kind: str, value: Any) -> int:
+    """A whole number that a type of C holds. Raises TypeError, ArgumentError."""
+    number = _integer(option, value)
     bits = 8 * ffi.sizeof(kind)
     low, high = (0, 2**bits - 1) if kind.startswith(("u", "size")) else (-2**(bits - 1),
                                                                          2**(bits - 1) - 1)
-    if not low <= value <= high:
-        raise ArgumentError(f"{option}: found {value}, allowed a whole number {low}..{high}")
-    return value
+    if not low <= number <= high:
+        raise ArgumentError(f"{option}: found {number}, allowed a whole number {low}..{high}")
+    return number
 
 
 def _set(struct: Any, keyword: Keyword, value: Any, keep: List[Any]) -> None:
@@ -309,7 +326,7 @@ def _set(struct: Any, keyword: Keyword, value: Any, keep: List[Any]) -> None:
     elif keyword.type in _REALS:
         setattr(struct, field, _real(name, value))
     else:
-        setattr(struct, field, _narrow(name, keyword.type, _integer(name, value)))
+        setattr(struct, field, narrow(name, keyword.type, value))
 
 
 def struct_dict(struct: Any, name: str) -> Dict[str, Any]:

@@ -19,8 +19,10 @@ from ._library import (
     FileError,
     FormatError,
     SystemFailure,
+    path_bytes,
 )
 from ._model import BUILTIN
+from ._options import flag
 from ._records import lines_of
 from ._release import Release
 from ._report import Report
@@ -41,11 +43,19 @@ def _words(options: Dict[str, Any]) -> List[str]:
             words.append(option)
             continue
         for one in value if isinstance(value, (list, tuple)) else [value]:
-            text = os.fspath(one) if isinstance(one, os.PathLike) else str(one)
-            if "\0" in text:
-                raise ArgumentError(f"{option}: the text has a NUL, which is not allowed")
-            words += [option, text]
+            words += [option, _word(option, one)]
     return words
+
+
+def _word(what: str, value: Any) -> str:
+    """A value as a word of a command line. Raises ArgumentError: it cannot be one."""
+    word = os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+    try:
+        path_bytes(word)
+    except ArgumentError:
+        raise ArgumentError(f"{what}: found a NUL, or what is no Unicode, allowed is a text"
+                            ) from None
+    return word
 
 
 def command(name: str, *arguments: Any, **options: Any) -> str:
@@ -54,8 +64,7 @@ def command(name: str, *arguments: Any, **options: Any) -> str:
     Options are those of the command, with '_' for '-': True for a flag, a list for one that may
     stand several times. Raises what the exit code says, with the program's message.
     """
-    words = [PROGRAM, name, *(os.fspath(a) if isinstance(a, os.PathLike) else str(a)
-                              for a in arguments), *_words(options)]
+    words = [PROGRAM, name, *(_word(name, one) for one in arguments), *_words(options)]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     out = done.stdout.decode("utf-8", "replace")
     if done.returncode == 0:
@@ -126,7 +135,7 @@ def evaluate(synthetic: Any, *, real: Any = None, train: Any = None, control: An
     for '-'. PRIVATE unless the real texts are public; those that are no file are written into
     memory (/dev/shm) while it runs.
     """
-    wanted = [text, label] if label else [text]
+    wanted = [text] if label is None else [text, label]
     with _folder() as folder:
         files = {name: _file(data, name, folder, wanted)
                  for name, data in (("real", real), ("train", train), ("control", control))
@@ -174,7 +183,7 @@ def generate(model: Any, adapter: Any = None, *, report: bool = True,
     with _folder() as folder:
         page = folder / "report.json"
         said = {"adapter": adapter, **options}
-        if report:
+        if flag("report", report):
             said["report"] = page
         out = command("generate", getattr(model, "path", model), jsonl=True, **_renamed(said))
         texts = [json.loads(line) for line in out.splitlines() if line.startswith("{")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ._library import ArgumentError, Handle, call, ffi, lib, path_bytes
 from ._options import Table, encoded
@@ -13,24 +13,25 @@ RECORDS = Table(records=("dpi_records_options", "label_field"))
 _LINE = 2  # DPI_RECORD_LINE
 
 
-def _columns(data: Any) -> Optional[Dict[str, Any]]:
-    """The columns of a table, name -> something with tolist, to_list or to_pylist; None: no table.
-    """
-    if hasattr(data, "__dataframe__") or hasattr(data, "__arrow_c_stream__"):
-        names = getattr(data, "columns", None)
-        if names is not None and not callable(names) and hasattr(data, "__getitem__"):
-            if hasattr(data, "column_names"):  # pyarrow: `columns` are the columns
-                names = data.column_names
-            return {str(name): data[name] for name in names}
+def _columns(data: Any) -> Optional[Tuple[List[str], Callable[[str], Any]]]:
+    """The names of a table's columns, and a function for each's values: something with tolist,
+    to_list or to_pylist. None: no table."""
+    if not (hasattr(data, "__dataframe__") or hasattr(data, "__arrow_c_stream__")):
+        return None
+    names = getattr(data, "columns", None)
+    if names is None or callable(names) or not hasattr(data, "__getitem__"):
         try:
             import pyarrow as pa
         except ImportError:
             raise ArgumentError("records: found a table of Arrow; install pyarrow to read it"
                                 ) from None
-        table = (pa.table(data) if hasattr(data, "__arrow_c_stream__")
-                 else __import__("pyarrow.interchange").interchange.from_dataframe(data))
-        return {name: table[name] for name in table.column_names}
-    return None
+        data = (pa.table(data) if hasattr(data, "__arrow_c_stream__")
+                else __import__("pyarrow.interchange").interchange.from_dataframe(data))
+    if hasattr(data, "column_names"):  # pyarrow: `columns` are the columns
+        names = data.column_names
+    known: List[Any] = list(() if names is None else names)
+    by_text = {str(name): name for name in known}
+    return [str(name) for name in known], lambda name: data[by_text[name]]
 
 
 def _values(column: Any) -> List[Any]:
@@ -46,8 +47,8 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, bool):
         return None
-    if isinstance(value, int):
-        return value
+    if isinstance(value, int):  # one that is longer might not become digits
+        return value if value.bit_length() < 2000 else None
     if isinstance(value, float):
         return value if value - value == 0 else None  # neither NaN nor infinite
     if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a number of numpy
@@ -88,11 +89,13 @@ def lines_of(data: Any, wanted: List[str]) -> bytes:
     """The records as lines of JSON, with the wanted fields alone."""
     table = _columns(data)
     if table is not None:
+        names, column = table
         for name in wanted:
-            if name not in table:
-                raise ArgumentError(f"records: no column '{name}'; there are "
-                                    f"{', '.join(map(repr, table))}")
-        columns = [_values(table[name]) for name in wanted]
+            if names.count(name) != 1:
+                found = "several columns" if name in names else "no column"
+                raise ArgumentError(f"records: {found} '{name}'; there are "
+                                    f"{', '.join(map(repr, names))}")
+        columns = [_values(column(name)) for name in wanted]
     elif isinstance(data, (bytes, Mapping)):
         raise TypeError(f"records: found {type(data).__name__}, allowed a table, a list, a path")
     else:

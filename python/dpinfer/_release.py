@@ -26,8 +26,8 @@ from ._library import (
     taken,
     text,
 )
-from ._model import Model
-from ._options import NAMES, Table, _integer, _real, encoded, string, struct_dict
+from ._model import Model, model_of
+from ._options import NAMES, Table, _integer, _real, encoded, flag, narrow, string, struct_dict
 from ._records import RECORDS, Records
 from ._report import Claim, Report
 
@@ -71,7 +71,7 @@ class _Settings:
     """What a release is made of, so that it can be made again."""
 
     def __init__(self, model: Model, records: Optional[Records], options: Dict[str, Any]) -> None:
-        self.model, self.records, self.options = model, records, options
+        self.model, self.records, self.options = model_of(model), records, options
 
     def open(self, ledger: Optional[Ledger], dataset: Optional[str],
              journal: Any) -> Dict[str, Any]:
@@ -108,15 +108,27 @@ class _Settings:
                 "needs": [n for n in (self.model, self.records, ledger) if n is not None]}
 
 
+def _json(option: str, value: Any, kind: type) -> bytes:
+    """A value as JSON. Raises TypeError, where it is of another kind or holds what JSON has not."""
+    try:
+        if isinstance(value, kind):
+            return json.dumps(value).encode("ascii")
+    except (TypeError, ValueError, RecursionError):
+        pass
+    raise TypeError(f"{option}: found {type(value).__name__}, allowed a {kind.__name__} of what "
+                    "JSON has")
+
+
 def _grammar(grammar: Any, schema: Any) -> Any:
     if grammar is not None and schema is not None:
         raise ArgumentError("grammar and json_schema: allowed is one of them")
     if grammar is None and schema is None:
         return None
     said = "grammar" if grammar is not None else "json_schema"
-    source = grammar if schema is None else schema if isinstance(schema, str) else json.dumps(
-        schema)
-    data = encoded(said, source)
+    if schema is None or isinstance(schema, str):
+        data = encoded(said, grammar if schema is None else schema)
+    else:
+        data = _json(said, schema, dict)
     out = ffi.new("dpi_grammar **")
     call(lib.dpi_grammar_parse if schema is None else lib.dpi_grammar_from_schema,
          ffi.from_buffer(data), len(data), out)
@@ -204,7 +216,8 @@ class Plan(Handle):
         """Memory in bytes and time in seconds on this machine, by a few measured passes with
         made-up prompts: a second or two. record_tokens: of a usual record, as far as that is
         public; 0: 300. unit_records: records of a usual unit; 0: the most that are used."""
-        asked = (_integer("record_tokens", record_tokens), _integer("unit_records", unit_records))
+        asked = (narrow("record_tokens", "int32_t", record_tokens),
+                 narrow("unit_records", "int32_t", unit_records))
         if asked not in self._measured:
             out = ffi.new("dpi_release_plan *")
             lib.dpi_release_plan_init(out)
@@ -252,7 +265,8 @@ class Plan(Handle):
         lines = [self.claim.statement().rstrip("\n")]
         run = lib.dpi_release_run(self.c)
         if self.hearing:
-            lines.append(f"clip bound C  {self.clip:.4g}: references are {self.hearing}")
+            lines.append(f"clip bound C  {self.clip:.4g}: references are "
+                         f"{self.hearing.replace('hardly', 'hardly heard')}")
         n = self.needs()
         lines.append(f"memory        {n['memory_usual_bytes'] / 2**20:.0f} MiB, with records of "
                      f"{n['n_record_usual'] or 300} tokens")
@@ -261,7 +275,7 @@ class Plan(Handle):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return "<Plan, closed>" if self._pointer is None else f"<Plan: {self.claim.guarantee}>"
+        return "<Plan, closed>" if self._pointer is None else f"<Plan: {self.claim.short}>"
 
     def _repr_html_(self) -> str:
         import html
@@ -340,6 +354,7 @@ def resume(job: Any, records: Any = None, model: Optional[Model] = None,
            ledger: Optional[Union[Ledger, Any]] = None, dataset: Optional[str] = None,
            progress: bool = False) -> Release:
     """Goes on with a run that was begun with job=, whatever has stopped it. There is no new charge.
+    One at a time has a job: a release of this process that is stopped is closed before.
 
     records: those of the run, needed where they came from memory; another table is refused. model,
     ledger: as there; by default the model's file is opened again, and the ledger is the job's own.
@@ -459,6 +474,10 @@ class Release(Handle):
         lib.dpi_release_label(self.c, index, label, n)
         return None if label[0] == ffi.NULL else text(label[0], n[0])
 
+    def close(self) -> None:
+        super().close()
+        self._keep = []  # a job's folder: resume() may have it now
+
     def cancel(self) -> None:
         """Ends the run at a token, from any thread."""
         lib.dpi_release_cancel(self.c)
@@ -508,11 +527,11 @@ class Release(Handle):
             report = Report(out[0], complete=self.complete)
             call(lib.dpi_report_wording, report.c,
                  self._told[1] if self._told else lib.dpi_release_wording(self.c))
-            if prompts:
+            if flag("prompts", prompts):
                 said = self._told[2] if self._told else _prompts_of(self.c)
                 call(lib.dpi_report_prompts, report.c, said.encode())
-            if meta:
-                said_meta = json.dumps(dict(meta)).encode("ascii")
+            if meta is not None:
+                said_meta = _json("meta", dict(meta) if isinstance(meta, Mapping) else meta, dict)
                 call(lib.dpi_report_meta, report.c, b"meta", ffi.from_buffer(said_meta),
                      len(said_meta))
             if self._ledger is not None and self._dataset is not None:
@@ -526,9 +545,12 @@ class Release(Handle):
     @property
     def report(self) -> Report:
         """make_report() of what is released so far."""
-        if self._report is None or not self.complete:
-            self._report = self.make_report()
-        return self._report
+        if self._report is not None:
+            return self._report
+        made = self.make_report()
+        if self.complete:
+            self._report = made
+        return made
 
     def to_dicts(self) -> List[Dict[str, Any]]:
         """Each text with its index, label, number of tokens and end."""
@@ -559,7 +581,7 @@ class Release(Handle):
         if self._pointer is None and not self._told:
             return f"<Release of {len(self.texts)} texts, closed>"
         return (f"<Release: {len(self.texts)} texts{'' if self.complete else ', not over'}; "
-                f"{self.claim.guarantee}>")
+                f"{self.claim.short}>")
 
     def _repr_html_(self) -> str:
         import html

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pathlib
 from typing import Any, Dict, List, Optional
 
-from ._library import ArgumentError, Handle, call, ffi, lib, path_bytes, taken, text
-from ._options import value_of
+from ._library import (
+    ArgumentError,
+    FileError,
+    Handle,
+    Unsupported,
+    call,
+    ffi,
+    lib,
+    path_bytes,
+    taken,
+    text,
+)
+from ._options import encoded, flag, string, value_of
 
 
 class Claim:
     """What was done with records, and what that guarantees, as the library settled it.
 
-    epsilon, delta, rho: upper bounds; epsilon is None where there is none. is_private: whether the
-    guarantee holds. str() is the statement.
+    epsilon, delta, rho: upper bounds, with secret random bits; epsilon is None where there is none.
+    is_private: whether the guarantee holds: with a seed it does not. str() is the statement.
     """
 
     def __init__(self, struct: Any, owner: Any = None) -> None:
@@ -28,7 +40,7 @@ class Claim:
         Unsupported, BudgetExceeded (no work can have been done so)."""
         made = ffi.new("dpi_claim *")
         lib.dpi_claim_init(made)
-        raw = data.encode("utf-8", "surrogatepass")
+        raw = encoded("claim", data)
         call(lib.dpi_claim_read, ffi.from_buffer(raw), len(raw), made)
         return cls(made)
 
@@ -58,10 +70,15 @@ class Claim:
         """ "PRIVATE", or "NOT PRIVATE: " and why."""
         return _sized(lib.dpi_claim_label, self._c)
 
+    @property
+    def short(self) -> str:
+        """The guarantee if it holds, else why there is none."""
+        return self.guarantee if self.is_private else self.label
+
     def statement(self, complete: bool = True) -> str:
         """Everything that the guarantee rests on, as lines of text."""
         out = ffi.new("char **")
-        call(lib.dpi_claim_statement, self._c, int(complete), out)
+        call(lib.dpi_claim_statement, self._c, flag("complete", complete), out)
         return taken(out[0])
 
     def to_json(self) -> str:
@@ -71,9 +88,10 @@ class Claim:
         return taken(out[0])
 
     def to_dict(self) -> Dict[str, Any]:
-        """The same as a dict, with epsilon, delta and rho as they follow."""
+        """The same as a dict, with what follows: epsilon, delta and rho, and whether they hold."""
         return {**json.loads(self.to_json()),
-                "follows": {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}}
+                "follows": {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho,
+                            "label": self.label}}
 
     def dp_event(self) -> Any:
         """The cost as an event of dp_accounting, which must be installed: never less than it is.
@@ -89,8 +107,6 @@ class Claim:
             events.append(de.SelfComposedDpEvent(one, part.n) if part.n > 1 else one)
         whole = events[0] if len(events) == 1 else de.ComposedDpEvent(events)
         if cost.subsample > 0:
-            from ._library import Unsupported
-
             raise Unsupported("dp_accounting has no event for secret assignment to batches; "
                               "epsilon and delta of the claim count it")
         return whole
@@ -99,7 +115,7 @@ class Claim:
         return self.statement()
 
     def __repr__(self) -> str:
-        return f"<Claim: {self.label}, {self.guarantee}>"
+        return f"<Claim: {self.short}>"
 
     def _repr_html_(self) -> str:
         import html
@@ -108,17 +124,17 @@ class Claim:
 
 
 def _event(de: Any, part: Any) -> Any:
-    """Of one mechanism: RANGE counts as eta^2 / 8 in zCDP."""
-    kind = {lib.DPI_COST_ZCDP: "zcdp", lib.DPI_COST_RANGE: "range", lib.DPI_COST_PURE: "pure",
-            lib.DPI_COST_GAUSSIAN: "gaussian"}[part.kind]
-    if kind == "zcdp":
-        return de.ZCDpEvent(part.x)
-    if kind == "range":
-        return de.ZCDpEvent(part.x**2 / 8 * (1 + 1e-15))
-    if kind == "pure":
-        return de.EpsilonDeltaDpEvent(part.x, 0.0)
-    noise = de.GaussianDpEvent(part.x)
-    return noise if part.q == 1 else de.PoissonSampledDpEvent(part.q, noise)
+    """Of one mechanism: in zCDP RANGE counts as eta^2 / 8, PURE as epsilon tanh(epsilon / 2), which
+    accountants take for each relation of neighbours."""
+    if part.kind == lib.DPI_COST_GAUSSIAN:
+        noise = de.GaussianDpEvent(part.x)
+        return noise if part.q == 1 else de.PoissonSampledDpEvent(part.q, noise)
+    rho = {lib.DPI_COST_ZCDP: part.x, lib.DPI_COST_RANGE: part.x**2 / 8 * (1 + 1e-15),
+           lib.DPI_COST_PURE: part.x * math.tanh(part.x / 2) * (1 + 1e-15)}
+    if part.kind not in rho:
+        raise Unsupported("dp_accounting has no event for an epsilon with a delta; those of the "
+                          "claim count it")
+    return de.ZCDpEvent(rho[part.kind])
 
 
 def _sized(function: Any, *args: Any) -> str:
@@ -172,16 +188,19 @@ class Report(Handle):
     @classmethod
     def parse(cls, data: str, name: str = "the report") -> Report:
         """From its JSON. Raises FormatError, LimitError."""
-        raw = data.encode("utf-8", "surrogatepass")
+        raw = encoded("report", data)
         out = ffi.new("dpi_report **")
-        call(lib.dpi_report_parse, name.encode("utf-8", "replace"), ffi.from_buffer(raw), len(raw),
-             out)
+        call(lib.dpi_report_parse, string("name", name, []), ffi.from_buffer(raw), len(raw), out)
         return cls(out[0], source=data)
 
     @classmethod
     def load(cls, path: Any) -> Report:
-        """From a file of JSON."""
-        return cls.parse(pathlib.Path(path).read_text("utf-8"), os.fspath(path))
+        """From a file of JSON. Raises FileError, FormatError, LimitError."""
+        try:
+            raw = pathlib.Path(path).read_bytes()
+        except (OSError, ValueError) as error:
+            raise FileError(f"{os.fspath(path)!r}: {error}") from None
+        return cls.parse(raw.decode("utf-8", "replace"), os.fspath(path))
 
     def text(self, format: str = "json") -> str:
         """json, markdown or html."""
@@ -198,13 +217,16 @@ class Report(Handle):
 
     def save(self, path: Any) -> None:
         """Writes it: .html, .md, or JSON. A file that is there is replaced when the new one is
-        whole."""
+        whole. Raises FileError."""
         target = pathlib.Path(path)
         kinds = {".html": "html", ".htm": "html", ".md": "markdown"}
         made = self.text(kinds.get(target.suffix.lower(), "json"))
-        part = target.with_name(target.name + ".part")
-        part.write_text(made, "utf-8")
-        os.replace(part, target)
+        try:
+            part = target.with_name(target.name + ".part")
+            part.write_text(made, "utf-8")
+            os.replace(part, target)
+        except (OSError, ValueError) as error:
+            raise FileError(f"{os.fspath(path)!r}: {error}") from None
 
     @property
     def claim(self) -> Claim:

@@ -18,7 +18,7 @@ from ._library import (
     path_bytes,
     text,
 )
-from ._model import Model
+from ._model import Model, model_of
 from ._options import NAMES, Table, encoded, string, struct_dict
 from ._records import RECORDS, Records
 from ._report import Claim, Report, Verification
@@ -87,7 +87,7 @@ class Training(Handle):
         if options.get("checkpoint") is not None:
             options["checkpoint"] = os.fspath(options["checkpoint"])
         FINETUNE.set(structs, options, keep)
-        o.model, o.records, o.cancel = model.c, held.c, cancel
+        o.model, o.records, o.cancel = model_of(model).c, held.c, cancel
         if public is not None:
             o.held_out = public.c
         if targets is not None:
@@ -248,7 +248,7 @@ class Evolution(Handle):
         if options.get("seed") is not None:
             o.seeded = 1
         AUGPE.set(structs, options, keep)
-        o.model, o.records, o.session.cancel = model.c, held.c, cancel
+        o.model, o.records, o.session.cancel = model_of(model).c, held.c, cancel
         charged = _charged(o, ledger, dataset, keep)
         out = ffi.new("dpi_augpe **")
         call(lib.dpi_augpe_open, o, out)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Tuple
 
 from ._library import call, ffi, lib
-from ._options import _integer, _real
+from ._options import _real, narrow
 
 
 def _one(function: Any, *args: Any) -> float:
@@ -35,20 +35,20 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 def range_epsilon(eta: float, tokens: int, delta: float) -> float:
     """The epsilon at delta of `tokens` draws of bounded range eta, each knowing those before."""
-    return _one(lib.dpi_br_epsilon, _real("eta", eta), _integer("tokens", tokens),
+    return _one(lib.dpi_br_epsilon, _real("eta", eta), narrow("tokens", "int32_t", tokens),
                 _real("delta", delta))
 
 
 def range_delta(eta: float, tokens: int, epsilon: float) -> float:
     """The delta at epsilon of the same."""
-    return _one(lib.dpi_br_delta, _real("eta", eta), _integer("tokens", tokens),
+    return _one(lib.dpi_br_delta, _real("eta", eta), narrow("tokens", "int32_t", tokens),
                 _real("epsilon", epsilon))
 
 
 def range_eta(epsilon: float, delta: float, tokens: int) -> float:
     """The largest eta of the same that is (epsilon, delta)-DP."""
     return _one(lib.dpi_br_eta, _real("epsilon", epsilon), _real("delta", delta),
-                _integer("tokens", tokens))
+                narrow("tokens", "int32_t", tokens))
 
 
 def subsample_outside(epsilon: float, delta: float, q: float) -> Tuple[float, float]:
@@ -73,11 +73,11 @@ def gaussian_epsilon(sigma: float, delta: float, sampling: float = 1.0, steps: i
     o = ffi.new("dpi_gaussian *")
     lib.dpi_gaussian_init(o)
     o.sigma, o.sampling = _real("sigma", sigma), _real("sampling", sampling)
-    o.n_steps = _integer("steps", steps)
+    o.n_steps = narrow("steps", "int32_t", steps)
     return _one(lib.dpi_gaussian_epsilon, o, _real("delta", delta))
 
 
 def renyi_epsilon(divergence: float, delta: float, order: int) -> float:
     """The epsilon at delta that a Renyi divergence of this order comes to."""
     return _one(lib.dpi_renyi_epsilon, _real("divergence", divergence), _real("delta", delta),
-                _integer("order", order))
+                narrow("order", "int32_t", order))

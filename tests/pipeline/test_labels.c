@@ -74,6 +74,24 @@ TEST(test_meanings) {
     dpi_labels_free(&l);
 }
 
+/* Lists of labels are as long as n_labels says. */
+TEST(test_lists) {
+    static const char *const names[] = {"a", NULL};
+    static const int32_t n_texts[] = {1, 1};
+    dpi_release_options o;
+    dpi_label_list l;
+    dpi_release_options_init(&o);
+    o.n_texts = 2, o.label_texts = n_texts;
+    assert_error(dpi_labels_make(&o, DPI_LABELS_PRIVATE, 1, &l, ERR), ARG, "label_texts: allowed");
+    o.label_texts = NULL, o.label_meanings = names;
+    assert_error(dpi_labels_make(&o, DPI_LABELS_PUBLIC, 1, &l, ERR), ARG, "label_meanings: allow");
+    o.n_labels = 2;
+    assert_error(dpi_labels_make(&o, DPI_LABELS_PRIVATE, 1, &l, ERR), ARG, "label_names: found N");
+    o.label_names = names;
+    assert_error(dpi_labels_make(&o, DPI_LABELS_PRIVATE, 1, &l, ERR), ARG, "label_names: found N");
+    dpi_labels_free(&l);
+}
+
 TEST(test_ranges) {
     int32_t n_texts[] = {2, 0, 3};
     const dpi_label_list l = {.n = 3, .n_texts = n_texts};

@@ -1,0 +1,96 @@
+"""What Python costs: a release beside the program's, and a step of the sampler beside C's.
+
+    python bench/python.py [MODEL]    with the package installed; MODEL: default the built-in one
+
+Both of a pair run in turn, several times, and what is shown is the ratio (or difference) of their
+medians: other work on the machine hits both.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any, Callable, List, Tuple
+
+import dpinfer
+import numpy as np
+from dpinfer import _program
+from dpinfer._library import ffi, lib
+
+TOKENS, BATCH, TEXTS = 200, 16, 4
+VOCAB, REFERENCES, STEPS = 128256, 31, 60
+
+
+def pairs(rounds: int, *works: Callable[[], float]) -> List[float]:
+    """The median of what each returns, called in turn."""
+    found: List[List[float]] = [[] for _ in works]
+    for _ in range(rounds):
+        for at in range(len(works)):
+            found[at].append(works[at]())
+    return [statistics.median(one) for one in found]
+
+
+def release(model: str, records: str) -> Tuple[float, float]:
+    """Seconds of the processor that a release takes: program, Python."""
+    words = ["--seed", "1", "--epsilon", "10", "--delta", "1e-3", "-B", str(BATCH), "-n",
+             str(TOKENS), "--num", str(TEXTS), "--describe", "letters"]
+    code = ("import dpinfer; "
+            f"dpinfer.run(dpinfer.Model({model!r}), {records!r}, seed=1, epsilon=10, "
+            f"delta=1e-3, batch={BATCH}, tokens={TOKENS}, texts={TEXTS}, description='letters')")
+
+    def seconds(command: List[str]) -> float:
+        begun = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        return time.perf_counter() - begun
+
+    program, python = pairs(5, lambda: seconds([_program.PROGRAM, "run", model, records, *words]),
+                            lambda: seconds([sys.executable, "-c", code]))
+    start, = pairs(5, lambda: seconds([sys.executable, "-c", "import dpinfer"]))
+    return program, python - start
+
+
+def steps() -> Tuple[float, float]:
+    """Seconds of a step: through C alone, and with numpy arrays."""
+    bits = np.random.default_rng(1)
+    public = bits.normal(0, 3, VOCAB).astype(np.float32)
+    private = (public + bits.normal(0, 1, (REFERENCES, VOCAB))).astype(np.float32)
+    sampler = dpinfer.Sampler(vocab=VOCAB, references=REFERENCES, epsilon=10, delta=1e-6,
+                              tokens=STEPS)
+    rows = ffi.new("float *[]", [ffi.cast("float *", row.ctypes.data) for row in private])
+    at, token, err = ffi.cast("float *", public.ctypes.data), ffi.new("int32_t *"), ffi.new(
+        "dpi_error *")
+
+    def one(step: Callable[[], Any]) -> float:
+        sampler.begin()
+        begun = time.perf_counter()
+        for _ in range(STEPS):
+            step()
+        return (time.perf_counter() - begun) / STEPS
+
+    def of_c() -> None:
+        assert lib.dpi_sampler_step(sampler.c, at, rows, token, err) == 0
+
+    c, python = pairs(15, lambda: one(of_c), lambda: one(lambda: sampler.step(public, private)))
+    return c, python
+
+
+def main() -> None:
+    model = sys.argv[1] if len(sys.argv) > 1 else str(dpinfer._model.BUILTIN)
+    with tempfile.TemporaryDirectory() as folder:
+        records = pathlib.Path(folder) / "records.jsonl"
+        records.write_text("".join(json.dumps({"text": f"Dear patient {i}, you had a fever and were"
+                                               " given rest."}) + "\n" for i in range(64)))
+        program, python = release(model, str(records))
+    print(f"a release: program {program:.3f} s, Python {python:.3f} s (without its start), "
+          f"{100 * (python / program - 1):+.1f} %")
+    c, python = steps()
+    print(f"Sampler.step, V = {VOCAB}, B = {REFERENCES}: C {1e6 * c:.1f} us, Python "
+          f"{1e6 * python:.1f} us, {1e6 * (python - c):+.1f} us")
+
+
+main()

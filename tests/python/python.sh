@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# The Python package, as its users have it: the wheel is made of BUILD, installed into a fresh
+# environment and tested there: python.sh PYTHON SOURCE BUILD
+set -uo pipefail
+python=$1 source=$2 build=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export PIP_DISABLE_PIP_VERSION_CHECK=1 OMP_WAIT_POLICY=passive
+unset PYTHONPATH DPI_ISA
+skip() {
+    echo "skipped: $*"
+    exit 77
+}
+command -v dpkg-query >/dev/null || skip "the licences of what a wheel has are those of Debian"
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    skip "$("$python" --version) is older than 3.11, which the pinned packages need"
+"$python" -m venv "$work/venv" >"$work/log" 2>&1 || skip "python3 has no venv (python3-venv)"
+venv=$work/venv/bin/python
+# One small package says whether there is an index; what fails then is a failure.
+"$venv" -m pip download -q --no-deps --only-binary :all: -d "$work" \
+    "$(grep '^cffi==' "$source/tests/python/requirements.txt")" >"$work/log" 2>&1 ||
+    skip "pip has no index of packages: $(tail -n 1 "$work/log")"
+
+passed=0 failed=0
+# try WHAT COMMAND...: counts, and shows what the command said if it fails.
+try() {
+    local what=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "python: $what"
+        tail -n 100 "$work/log"
+    fi
+}
+try "install what tests need" "$venv" -m pip install -q --only-binary :all: \
+    -r "$source/tests/python/requirements.txt"
+try "make the wheel" env PYTHON="$venv" bash "$source/python/wheel" "$build" "$work/wheel"
+try "install it" "$venv" -m pip install -q --no-deps --no-index "$work"/wheel/dpinfer-*.whl
+cd "$work" || exit 1 # where there is no other dpinfer
+try "ruff" "$venv" -m ruff check --no-cache --config "$source/python/pyproject.toml" \
+    "$source/python" "$source/tests/python" "$source/bench/python.py"
+try "mypy" "$venv" -m mypy --cache-dir "$work/mypy" --config-file "$source/python/pyproject.toml" \
+    -p dpinfer
+try "pytest" env PYTHONDONTWRITEBYTECODE=1 "$venv" -m pytest -q -p no:cacheprovider \
+    --rootdir "$source/tests/python" "$source/tests/python"
+tail -n 1 "$work/log"
+sed -n 's/^SKIPPED[^:]*:[0-9]*: /skipped: /p' "$work/log"
+echo "python: $passed passed, $failed failed"
+exit $((failed > 0))
