@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -609,7 +610,8 @@ def _finish(release: Release, progress: bool) -> Release:
             if bar is not None and release._begun:
                 bar.update(release.progress["n_drawn"] - bar.n)
     except KeyboardInterrupt:
-        release.stop()
+        with contextlib.suppress(Error):  # of a function of Python that the signal has ended
+            release.stop()
         raise Interrupted(release) from None
     except Error as error:
         error.release = release

@@ -217,11 +217,14 @@ class Report(Handle):
 
     def save(self, path: Any) -> None:
         """Writes it: .html, .md, or JSON. A file that is there is replaced when the new one is
-        whole. Raises FileError."""
+        whole; what is no file, as /dev/stdout, is written to. Raises FileError."""
         target = pathlib.Path(path)
         kinds = {".html": "html", ".htm": "html", ".md": "markdown"}
         made = self.text(kinds.get(target.suffix.lower(), "json"))
         try:
+            if target.exists() and not target.is_file():
+                target.write_text(made, "utf-8")  # /dev/stdout, a pipe
+                return
             part = target.with_name(target.name + ".part")
             part.write_text(made, "utf-8")
             os.replace(part, target)
