@@ -2,15 +2,15 @@
 
     python bench/python.py [MODEL]    with the package installed; MODEL: default the built-in one
 
-Both of a pair run in turn, several times, and what is shown is the ratio (or difference) of their
-medians: other work on the machine hits both.
+Both of a pair run in turn, several times, and the least of each is shown: other work on the machine
+makes all of them slower, and none faster. A release counts the processors' seconds.
 """
 
 from __future__ import annotations
 
 import json
 import pathlib
-import statistics
+import resource
 import subprocess
 import sys
 import tempfile
@@ -27,12 +27,12 @@ VOCAB, REFERENCES, STEPS = 128256, 31, 60
 
 
 def pairs(rounds: int, *works: Callable[[], float]) -> List[float]:
-    """The median of what each returns, called in turn."""
+    """The least of what each returns, called in turn."""
     found: List[List[float]] = [[] for _ in works]
     for _ in range(rounds):
         for at in range(len(works)):
             found[at].append(works[at]())
-    return [statistics.median(one) for one in found]
+    return [min(one) for one in found]
 
 
 def release(model: str, records: str) -> Tuple[float, float]:
@@ -44,9 +44,10 @@ def release(model: str, records: str) -> Tuple[float, float]:
             f"delta=1e-3, batch={BATCH}, tokens={TOKENS}, texts={TEXTS}, description='letters')")
 
     def seconds(command: List[str]) -> float:
-        begun = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(command, check=True, capture_output=True)
-        return time.perf_counter() - begun
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     program, python = pairs(5, lambda: seconds([_program.PROGRAM, "run", model, records, *words]),
                             lambda: seconds([sys.executable, "-c", code]))

@@ -137,10 +137,11 @@ def _grammar(grammar: Any, schema: Any) -> Any:
 def _set_biases(wording: Any, model: Model, biases: Optional[Mapping[Any, float]],
                 keep: List[Any]) -> None:
     """{token or its text: what is added to its logit}."""
-    if not biases:
+    if biases is None:
         return
     if not isinstance(biases, Mapping):
-        raise TypeError("logit_bias: allowed is a dict of tokens and numbers")
+        raise TypeError(f"logit_bias: found {type(biases).__name__}, allowed a dict of tokens and "
+                        "numbers")
     made = ffi.new("dpi_token_bias[]", len(biases))
     for one, (token, bias) in zip(made, biases.items()):
         found = model.tokenizer.find(token) if isinstance(token, str) else _integer(
