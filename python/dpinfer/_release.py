@@ -407,7 +407,7 @@ class Release(Handle):
         self._keep, self.model, self.job = made["keep"], model, job
         self._ledger, self._dataset = ledger, dataset
         self.texts: List[Text] = []
-        self.complete = False
+        self.complete, self._stopped = False, False
         self._pieces: Dict[int, Dict[int, str]] = {}
         self._event = ffi.new("dpi_release_event *")
         self._event.type = _UNSEEN
@@ -423,7 +423,7 @@ class Release(Handle):
             while given < len(self.texts):
                 given += 1
                 yield self.texts[given - 1]
-            if self.complete or not self._advance():
+            if self.complete or self._stopped or not self._advance():
                 return
 
     def _advance(self) -> bool:
@@ -491,7 +491,7 @@ class Release(Handle):
             while not self.complete and self._advance():
                 pass
         except Cancelled:
-            pass
+            self._stopped = True
 
     @property
     def progress(self) -> Dict[str, Any]:
