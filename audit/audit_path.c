@@ -117,19 +117,19 @@ static void check_decisions(pair *p, const path_text *x, const path_text *y) {
 
 static void compare(pair *p, const path_setup *s) {
     dpi_audit *a = p->world->audit;
-    const bool paced = s->pace != DPI_PACE_NONE;
-    if (!paced)
+    const bool paced = s->pace != DPI_PACE_NONE, placed = dpi_path_has_layout(s);
+    if (placed)
         check_layouts(p, !dpi_path_is_assigned(s));
     dpi_audit_hold(a, p->with.n_texts == p->without.n_texts,
                    "a record changes the number of texts");
     dpi_audit_hold(a, p->with.events == p->without.events,
                    "a record changes what a caller is told");
     dpi_audit_hold(a, p->with.claim == p->without.claim, "a record changes the statement");
-    /* With a pace logits do not tell which text a record is in: by position it follows, else it may
-     * be any. */
-    const bool any = paced && dpi_path_is_assigned(s);
-    const int32_t own = paced ? p->moved / s->batch : text_of_unit(p, &p->here);
-    const int32_t other = paced ? own : text_of_unit(p, &p->there);
+    /* Where logits do not tell which text a record is in: by position it follows, else it may be
+     * any. */
+    const bool any = !placed && dpi_path_is_assigned(s);
+    const int32_t own = placed ? text_of_unit(p, &p->here) : p->moved / s->batch;
+    const int32_t other = placed ? text_of_unit(p, &p->there) : own;
     dpi_audit_hold(a, own == other || other < 0 || p->change == CHANGE_LABEL,
                    "a unit goes to another text");
     for (int32_t b = 0; b < p->with.n_texts && b < DPI_PATH_TEXTS; b++) {
@@ -255,6 +255,18 @@ static const path_line LINES[] = {
     {"the path, a pace and units", 12, 7, 5, DPI_LABELS_NONE,
      {{.batch = 2, .n_tokens = 3, .pace = DPI_PACE_AUTO, .tau = .03, .per_unit = 2},
       {.batch = 3, .n_tokens = 3, .pace = DPI_PACE_TOP, .tau = .05, .per_unit = 3}}},
+    /* Prompts with texts that other records have written. */
+    {"the path, texts of earlier rounds", 7, 3, 0, 0,
+     {{.batch = 2, .n_tokens = 3, .n_released = 1},
+      {.batch = 1, .n_tokens = 2, .n_released = 3, .adjacency = DPI_ADJACENCY_ZERO_OUT},
+      {.batch = 2, .n_texts = 3, .n_tokens = 2, .n_released = 1, .bits = 6,
+       .adjacency = BY_CONTENT},
+      {.batch = 1, .n_texts = 4, .n_tokens = 2, .n_released = 2, .bits = 7, .subsample = .8}}},
+    {"the path, rounds, a pace and units", 12, 7, 5, DPI_LABELS_NONE,
+     {{.batch = 2, .n_tokens = 3, .n_released = 1, .pace = DPI_PACE_AUTO, .tau = .03,
+       .per_unit = 2},
+      {.batch = 2, .n_tokens = 3, .n_released = 1, .pace = DPI_PACE_TOP, .tau = .07,
+       .per_unit = 2}}},
     /* Units of two or three records, which stand apart in the file; with M below that, some are not
      * used. */
     {"the path, units of records", 12, 7, 5, DPI_LABELS_NONE,

@@ -78,11 +78,17 @@ typedef struct path_setup {
     int32_t n_shards; /* processes that draw the texts, with one key; 0: one process, without it */
     int32_t n_clusters; /* groups of similar records; 0: none. Only by content */
     int32_t pace;    /* a dpi_pace; AUTO is found from public texts */
+    int32_t n_released; /* texts of a round, which stand in the prompts of the next one; 0: none */
     double tau;      /* 0: 1 */
 } path_setup;
 
 static inline bool dpi_path_is_assigned(const path_setup *setup) {
     return setup->subsample > 0 || setup->adjacency == DPI_ADJACENCY_ADD_REMOVE;
+}
+
+/* Whether logits tell which record is in which slot: each step has them, after the same prompts. */
+static inline bool dpi_path_has_layout(const path_setup *setup) {
+    return setup->pace == DPI_PACE_NONE && setup->n_released == 0;
 }
 
 /* Of one text. Rows are hashes of logits on the support. 0: an empty slot. */
@@ -146,7 +152,7 @@ dpi_status dpi_path_observe(path_world *world, const path_setup *setup, path_tra
 dpi_status dpi_path_layout(path_world *world, const path_trace *trace, path_layout *layout);
 
 /* audit_places.c: both, and notes records that are not where they have to be. Without a layout
- * where there is a pace. */
+ * where logits do not tell it. */
 dpi_status dpi_path_check(path_world *world, const path_setup *setup, path_trace *trace,
                           path_layout *layout);
 

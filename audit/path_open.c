@@ -133,7 +133,7 @@ static int32_t find_record(const path_world *w, const int32_t *tokens, size_t n)
 static dpi_status load_text(const path_world *w, dpi_release *r, int32_t text, size_t per_unit,
                             spread_places *p) {
     dpi_slots *slots = &r->texts.places[0].prompts;
-    DPI_TRY(dpi_source_load(&r->source, text, slots, w->audit->err));
+    DPI_TRY(dpi_source_load(&r->source, text, NULL, slots, w->audit->err));
     for (size_t k = 0; k < r->source.n_slots; k++) {
         if (!slots->tokens[k])
             continue;

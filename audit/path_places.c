@@ -83,7 +83,7 @@ static void check_places(const path_world *w, const path_setup *s, const path_tr
 dpi_status dpi_path_check(path_world *w, const path_setup *s, path_trace *trace,
                           path_layout *layout) {
     DPI_TRY(dpi_path_observe(w, s, trace));
-    if (s->pace != DPI_PACE_NONE)
+    if (!dpi_path_has_layout(s))
         return DPI_STATUS_OK;
     DPI_TRY(dpi_path_layout(w, trace, layout));
     check_places(w, s, trace, layout);

@@ -172,7 +172,7 @@ static size_t choose(const player *p, int32_t t, int32_t index) {
 
 static int32_t give_token(player *p, void *buffer) {
     const dpi_sampler *s = p->release->texts.places[0].sampler;
-    const int32_t index = p->release->texts.round.texts[0]->index;
+    const int32_t index = p->release->texts.drawn.texts[0]->index;
     uint64_t bits[DPI_DRAW_WORDS];
     path_text *x = index < DPI_PATH_TEXTS ? &p->trace->text[index] : NULL;
     const int32_t t = x ? x->n_seen : 0;
@@ -236,6 +236,7 @@ void dpi_path_options(const path_world *w, const path_setup *s, const dpi_record
     o->batch = s->batch;
     o->n_texts = s->n_texts;
     o->n_clusters = s->n_clusters;
+    o->n_released = s->n_released;
     o->n_tokens = s->n_tokens;
     o->top_k = s->top_k < w->n_vocab ? s->top_k : w->n_vocab;
     o->method.pace = s->pace;

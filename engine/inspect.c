@@ -58,6 +58,8 @@ static void copy_string(char *out, size_t size, dpi_str s) {
     out[n] = '\0';
 }
 
+static const char outside[] = " (logits by the caller)";
+
 dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info, dpi_error *err) {
     if (info->struct_size != sizeof *info)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_model_info.struct_size is %zu, must be %zu",
@@ -106,7 +108,9 @@ dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info, dpi_
     info->random_weights = random_weights;
     info->sampling_top_k = top_k > 0 ? (int32_t)top_k : 0;
     info->sampling_temp = temp > 0 ? round(temp * 1e6) / 1e6 : 0; /* .6, not the float beside it */
-    copy_string(info->name, sizeof info->name, name);
+    copy_string(info->name, sizeof info->name - (model->logits ? sizeof outside - 1 : 0), name);
+    if (model->logits) /* statements, claims and reports have the name */
+        strcat(info->name, outside);
     copy_string(info->architecture, sizeof info->architecture, arch);
     describe_types(model->gguf, info->weight_types, sizeof info->weight_types);
     return DPI_STATUS_OK;

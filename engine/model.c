@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "engine/outside.h"
 
 void dpi_model_options_init(dpi_model_options *options) {
     memset(options, 0, sizeof *options);
@@ -398,11 +399,14 @@ static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_m
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a model");
     }
     m->gguf = gguf;
-    m->vocab_only = options->vocab_only;
+    m->vocab_only = options->vocab_only || options->logits;
+    m->logits = options->logits, m->logits_user = options->logits_user;
     dpi_status status = refuse_adapter(gguf, err);
     if (status == DPI_STATUS_OK)
         status = m->vocab_only ? dpi_arch_of(gguf, &m->config.arch, err)
                                : dpi_config_read(gguf, &m->config, err);
+    if (m->logits)
+        dpi_outside_config(&m->config, options->n_ctx);
     if (status == DPI_STATUS_OK)
         status = dpi_vocab_create(gguf, &m->vocab, err);
     if (status == DPI_STATUS_OK) {
@@ -411,7 +415,7 @@ static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_m
             status = bind_weights(m, err);
         if (status == DPI_STATUS_OK && options->adapter)
             status = dpi_adapters_open(m, options->adapter, options->adapter_scale, err);
-        if (status == DPI_STATUS_OK && !m->vocab_only)
+        if (status == DPI_STATUS_OK && (!m->vocab_only || m->logits))
             status = dpi_cpu_measure(&m->cpu, err);
         if (status == DPI_STATUS_OK && options->check_weights)
             status = dpi_model_check(m, err);
@@ -430,6 +434,8 @@ static dpi_status check_options(const dpi_model_options *options, dpi_error *err
     if (options->struct_size != sizeof *options)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_model_options.struct_size is %zu, must be %zu",
                         options->struct_size, sizeof *options);
+    if (options->logits)
+        DPI_TRY(dpi_check_range("n_ctx", options->n_ctx, 2, 1 << 20, err));
     return dpi_check_range("repack", options->repack, DPI_REPACK_NONE, DPI_REPACK_LATER, err);
 }
 

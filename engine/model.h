@@ -78,6 +78,8 @@ struct dpi_model {
     dpi_config config;
     int32_t n_vocab;
     int32_t vocab_only; /* 1: no weights, layers is NULL */
+    dpi_logits_fn logits; /* computes logits in their place (outside.h); NULL: nothing does */
+    void *logits_user;
     dpi_matrix embedding;     /* [n_vocab, n_embd] */
     dpi_matrix output;        /* [n_vocab, n_embd]; the embedding if tied */
     dpi_matrix input_embedding; /* [n_vocab, n_layer * n_input] of the inputs of layers */

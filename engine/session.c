@@ -7,6 +7,7 @@
 #include "dpinfer/process.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "engine/outside.h"
 
 enum {
     MAX_THREADS = 1024,
@@ -34,7 +35,7 @@ static dpi_status resolve(const dpi_model *model, const dpi_session_options *opt
                             options->struct_size, sizeof o);
         o = *options;
     }
-    if (model->vocab_only)
+    if (model->vocab_only && !model->logits)
         return dpi_fail(err, DPI_STATUS_STATE, "the model was opened without its weights");
     /* How many sequences there are may be private (dp/PRIVACY.md section 10): no message has it. */
     if (o.n_seq < 1 || o.n_seq > DPI_SEQUENCES_MAX)
@@ -49,7 +50,7 @@ static dpi_status resolve(const dpi_model *model, const dpi_session_options *opt
         o.n_ctx = model->config.n_ctx_train;
     if (o.n_threads == 0)
         o.n_threads = dpi_processors();
-    if (o.exact)
+    if (o.exact || model->logits) /* of the caller's logits the cache has tokens */
         o.kv_type = DPI_KV_F32;
     *out = o;
     return DPI_STATUS_OK;
@@ -257,6 +258,14 @@ static float *logits_of(const dpi_session *s, int32_t seq) {
     return s->logits + (int64_t)seq * s->model->n_vocab;
 }
 
+/* A pass; where it fails nothing is appended. */
+static dpi_status forward(dpi_session *s, const dpi_token_batch *batch, dpi_error *err) {
+    if (s->model->logits)
+        return dpi_outside_forward(s, batch, err);
+    dpi_forward(s, batch);
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *tokens, size_t n_tokens,
                                float *all_logits, dpi_error *err) {
     DPI_TRY(check_room(s, seq, n_tokens, err));
@@ -282,11 +291,7 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
             .first = first, .n_rows = (int32_t)(left < room ? left : room), .is_prompt = 1};
         if (status == DPI_STATUS_OK)
             status = dpi_kv_reserve(&s->kv, seq, DPI_KV_WINDOW, kv->length + batch.n_rows, err);
-        if (status != DPI_STATUS_OK) {
-            dpi_session_reset(s, seq);
-            return status;
-        }
-        for (int32_t r = 0; r < batch.n_rows; r++) {
+        for (int32_t r = 0; r < batch.n_rows && status == DPI_STATUS_OK; r++) {
             s->row_seq[r] = seq;
             s->row_pos[r] = kv->length + r;
             s->row_token[r] = tokens[done + (size_t)r];
@@ -295,7 +300,12 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
         }
         batch.head_first = all_logits ? 0 : batch.n_rows - 1;
         batch.n_head = all_logits || left <= room ? batch.n_rows - batch.head_first : 0;
-        dpi_forward(s, &batch);
+        if (status == DPI_STATUS_OK)
+            status = forward(s, &batch, err);
+        if (status != DPI_STATUS_OK) {
+            dpi_session_reset(s, seq);
+            return status;
+        }
         dpi_kv_advance(&s->kv, seq, batch.n_rows);
         s->n_read = batch.n_head;
         s->ready[seq] = done + (size_t)batch.n_rows == n_tokens;
@@ -344,7 +354,8 @@ dpi_status dpi_session_step_partial(dpi_session *s, int32_t n_rows, const int32_
     }
     dpi_token_batch batch = {.n_rows = n_rows, .n_head = n_logits};
     s->read_seq = -1;
-    dpi_forward(s, &batch);
+    s->rest.n_rows = 0;
+    DPI_TRY(forward(s, &batch, err));
     for (int32_t r = 0; r < n_rows; r++) {
         dpi_kv_advance(&s->kv, seqs[r], 1);
         s->ready[seqs[r]] = r < n_logits;
@@ -378,7 +389,9 @@ dpi_status dpi_session_logits_at(dpi_session *s, int32_t first_row, int32_t n_ro
                         "first_row and n_rows must name rows that the step left without logits");
     batch.head_first = first_row;
     batch.n_head = n_rows;
-    if (n_rows > 0)
+    if (n_rows > 0 && s->model->logits)
+        DPI_TRY(dpi_outside_head(s, &batch, err));
+    else if (n_rows > 0)
         dpi_forward_head(s, &batch, ids, n_ids);
     for (int32_t r = first_row; r < first_row + n_rows; r++)
         s->ready[s->row_seq[r]] = 1;
@@ -440,6 +453,9 @@ dpi_status dpi_session_features_last(const dpi_session *s, int32_t seq, int32_t 
         return dpi_fail(err, DPI_STATUS_ARG,
                         "sequence %d, must be one of the session's; features must not be NULL",
                         (int)seq);
+    if (s->model->logits)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "features: logits that the caller computes have none");
     if (s->read_seq != seq)
         return dpi_fail(err, DPI_STATUS_STATE,
                         "features come after a prefill of their sequence, with "

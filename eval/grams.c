@@ -230,41 +230,74 @@ dpi_status eval_is_near_copy(const eval_text *a, const eval_text *b, bool *is_ne
     return DPI_STATUS_OK;
 }
 
-/* For each text, whether one of `train` shares half of the trigrams. */
-static dpi_status count_near_copies(const eval_texts *texts, const eval_texts *train,
+/* The trigrams of texts, and what one text shares with each of them. */
+typedef struct trigrams {
+    gram *grams; /* [n_grams] by hash and text */
+    int64_t n_grams;
+    int32_t *n_own, *n_shared; /* [n] of each text; shared: 0 but while a text is compared */
+    int32_t *met;              /* [n] texts with which something is shared */
+} trigrams;
+
+static void free_trigrams(trigrams *x) {
+    dpi_private_free(x->grams);
+    free(x->n_own);
+    free(x->n_shared);
+    free(x->met);
+}
+
+static dpi_status make_trigrams(const eval_texts *texts, trigrams *x, dpi_error *err) {
+    const size_t n = (size_t)texts->n + 1;
+    *x = (trigrams){.n_own = calloc(n, sizeof *x->n_own),
+                    .n_shared = calloc(n, sizeof *x->n_shared),
+                    .met = calloc(n, sizeof *x->met)};
+    if (!x->n_own || !x->n_shared || !x->met)
+        return eval_no_memory(err, "n-grams");
+    EVAL_TRY(grams_of(texts, 3, &x->grams, &x->n_grams, err));
+    for (int64_t i = 0; i < x->n_grams; i++)
+        x->n_own[x->grams[i].text]++;
+    return DPI_STATUS_OK;
+}
+
+/* Whether one of the texts, other than `but`, shares half of the trigrams with t. */
+static dpi_status is_copied(const trigrams *x, const eval_text *t, int32_t but, bool *found,
+                                 dpi_error *err) {
+    uint64_t *hash = dpi_private_malloc(((size_t)t->n_words + 1) * sizeof *hash);
+    int32_t n_met = 0;
+    if (!hash)
+        return eval_no_memory(err, "n-grams");
+    const int32_t n = make_set(hash, hashes_of(t, 3, hash));
+    for (int32_t i = 0; i < n; i++)
+        for (int64_t k = find_hash(x->grams, x->n_grams, hash[i]);
+             k < x->n_grams && x->grams[k].hash == hash[i]; k++)
+            if (x->n_shared[x->grams[k].text]++ == 0)
+                x->met[n_met++] = x->grams[k].text;
+    *found = false;
+    for (int32_t i = 0; i < n_met; i++) {
+        const int32_t k = x->met[i];
+        *found |= k != but && 2 * x->n_shared[k] >= (n < x->n_own[k] ? n : x->n_own[k]);
+        x->n_shared[k] = 0;
+    }
+    dpi_private_free(hash);
+    return DPI_STATUS_OK;
+}
+
+/* Texts of which one of `train` is a near copy; same: where texts are `train`, another one. */
+static dpi_status count_near_copies(const eval_texts *texts, const eval_texts *train, bool same,
                                     int32_t *n_near_copies, dpi_error *err) {
-    gram *grams = NULL;
-    int64_t n_grams = 0;
-    int32_t *n_own = calloc((size_t)train->n + 1, sizeof *n_own);
-    int32_t *n_shared = calloc((size_t)train->n + 1, sizeof *n_shared);
-    dpi_status status = n_own && n_shared ? grams_of(train, 3, &grams, &n_grams, err)
-                                          : eval_no_memory(err, "n-grams");
-    for (int64_t i = 0; i < n_grams; i++)
-        n_own[grams[i].text]++;
+    trigrams x;
+    dpi_status status = make_trigrams(train, &x, err);
     *n_near_copies = 0;
     for (int32_t t = 0; t < texts->n && status == DPI_STATUS_OK; t++) {
-        const eval_text *x = &texts->at[t];
-        uint64_t *hash = dpi_private_malloc(((size_t)x->n_words + 1) * sizeof *hash);
-        if (!hash) {
-            status = eval_no_memory(err, "n-grams");
-            break;
-        }
-        const int32_t n = make_set(hash, hashes_of(x, 3, hash));
-        bool is_near_copy = false;
-        memset(n_shared, 0, (size_t)train->n * sizeof *n_shared);
-        for (int32_t i = 0; i < n; i++)
-            for (int64_t k = find_hash(grams, n_grams, hash[i]);
-                 k < n_grams && grams[k].hash == hash[i]; k++)
-                n_shared[grams[k].text]++;
-        for (int32_t k = 0; k < train->n; k++)
-            is_near_copy |= n_shared[k] > 0 && 2 * n_shared[k] >= (n < n_own[k] ? n : n_own[k]);
-        *n_near_copies += is_near_copy;
-        dpi_private_free(hash);
+        bool found = false;
+        status = is_copied(&x, &texts->at[t], same ? t : -1, &found, err);
+        *n_near_copies += found;
     }
-    dpi_private_free(grams);
-    free(n_own);
-    free(n_shared);
+    free_trigrams(&x);
     return status;
+}
+
+dpi_status eval_count_alike(const eval_texts *texts, int32_t *n_alike, dpi_error *err) {
+    return count_near_copies(texts, texts, true, n_alike, err);
 }
 
 /* The whole text as one gram. */
@@ -391,7 +424,7 @@ dpi_status eval_longest_runs(const eval_texts *texts, const eval_texts *train, d
 dpi_status eval_compare(const eval_texts *texts, const eval_texts *train, const eval_texts *other,
                         eval_copies *c, dpi_error *err) {
     *c = (eval_copies){0};
-    EVAL_TRY(count_near_copies(texts, train, &c->n_near_copies, err));
+    EVAL_TRY(count_near_copies(texts, train, false, &c->n_near_copies, err));
     EVAL_TRY(count_exact(texts, train, &c->n_exact, err));
     return count_rare(texts, train, other, c, err);
 }

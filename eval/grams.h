@@ -44,7 +44,11 @@ dpi_status eval_compare(const eval_texts *texts, const eval_texts *train, const 
 dpi_status eval_longest_runs(const eval_texts *texts, const eval_texts *train, double *longest,
                              dpi_error *err);
 
-/* Whether two texts are near copies of each other. Errors: MEMORY. */
+/* Texts that are near copies of another one of them. Errors: MEMORY. */
+dpi_status eval_count_alike(const eval_texts *texts, int32_t *n_alike, dpi_error *err);
+
+/* Whether two texts are near copies: they share half of the trigrams of the shorter. Errors:
+ * MEMORY. */
 dpi_status eval_is_near_copy(const eval_text *a, const eval_text *b, bool *is_near_copy,
                              dpi_error *err);
 

@@ -138,15 +138,13 @@ static dpi_status advise(const work *w, eval_preview *p, dpi_error *err) {
 
 static dpi_status choose_wording(work *w, dpi_error *err) {
     const eval_preview_options *o = w->o;
-    const dpi_bytes none = {NULL, 0};
     dpi_wording_init(&w->wording);
     if (o->wording)
         w->wording = *o->wording;
     w->prompts = o->prompts;
     if (!o->grammar)
         EVAL_TRY(dpi_wording_choose(&w->prompts, o->model, &w->wording, w->stops, err));
-    w->prompts.answer = w->wording.answer;
-    w->prompts.answer_end = w->wording.n_stops > 0 ? w->wording.stops[0] : none;
+    dpi_wording_end_prompts(&w->wording, &w->prompts);
     return DPI_STATUS_OK;
 }
 

@@ -559,8 +559,8 @@ static dpi_status allocate(dpi_generation *g, dpi_error *err) {
                                            (size_t)o->n_begun, &g->masked, err));
     if (o->rules)
         return dpi_released_open_ruled(o->rules, o->text,
-                                       o->public_tokens + o->n_public - o->n_answer,
-                                       (size_t)o->n_answer, &g->released, err);
+                                       o->public_tokens + o->n_public - o->n_begun - o->n_answer,
+                                       (size_t)o->n_answer, (size_t)o->n_begun, &g->released, err);
     const dpi_model *model = dpi_session_model(o->session);
     return dpi_released_open(model, o->text, g->n_tokens, &g->released, err);
 }

@@ -11,7 +11,9 @@ void dpi_generation_options_init(dpi_generation_options *options) {
     options->struct_size = sizeof *options;
 }
 
-int32_t dpi_end_is_own(int32_t end) { return end == DPI_END_EOG || end == DPI_END_STOP; }
+int32_t dpi_end_is_own(int32_t end) {
+    return end == DPI_END_EOG || end == DPI_END_STOP || end == DPI_END_WORDS;
+}
 
 dpi_status dpi_generation_options_check(const dpi_generation_options *o, dpi_error *err) {
     if (!o || o->struct_size != sizeof *o)
@@ -40,6 +42,6 @@ dpi_status dpi_generation_options_check(const dpi_generation_options *o, dpi_err
     DPI_TRY(dpi_check_range("n_recalled", o->n_recalled, 0, s->n_tokens, err));
     DPI_TRY(dpi_check_range("text", o->text, DPI_TEXT_NONE, DPI_TEXT_WHOLE, err));
     DPI_TRY(dpi_check_range("n_begun", o->n_begun, 0, (int64_t)o->n_public, err));
-    DPI_TRY(dpi_check_range("n_answer", o->n_answer, 0, (int64_t)o->n_public, err));
+    DPI_TRY(dpi_check_range("n_answer", o->n_answer, 0, (int64_t)o->n_public - o->n_begun, err));
     return dpi_check_range("ignore_eog", o->ignore_eog, 0, 1, err);
 }

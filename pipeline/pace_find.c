@@ -18,7 +18,7 @@ typedef struct walk {
     int32_t live[DPI_PACE_TEXTS_MAX];  /* [n_live] texts that go on */
     int32_t token[DPI_PACE_TEXTS_MAX]; /* their last tokens */
     dpi_mask_text *masked[DPI_PACE_TEXTS_MAX]; /* places in the grammar; NULL: there is none */
-    dpi_released released[DPI_PACE_TEXTS_MAX]; /* without rules nothing is kept of a text */
+    dpi_released released[DPI_PACE_TEXTS_MAX];
     int32_t n_live;
 } walk;
 
@@ -53,8 +53,11 @@ static dpi_status open_walk(walk *w, int32_t n_tokens, dpi_error *err) {
         if (x->mask)
             DPI_TRY(dpi_mask_text_create(x->mask, &w->masked[i], err));
         if (x->rules)
-            DPI_TRY(dpi_released_open_ruled(x->rules, DPI_TEXT_NONE, answer, (size_t)x->n_answer,
-                                            &w->released[i], err));
+            DPI_TRY(dpi_released_open_ruled(x->rules, DPI_TEXT_WHOLE, answer, (size_t)x->n_answer,
+                                            0, &w->released[i], err));
+        else
+            DPI_TRY(dpi_released_open(dpi_session_model(x->session), DPI_TEXT_WHOLE, w->n_steps,
+                                      &w->released[i], err));
     }
     return DPI_STATUS_OK;
 }
@@ -106,6 +109,16 @@ static dpi_status draw_all(walk *w, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+static dpi_status end_texts(walk *w, dpi_error *err) {
+    const char *said = "";
+    size_t n_bytes = 0;
+    for (int32_t i = 0; i < w->search->n_texts; i++) {
+        DPI_TRY(dpi_released_end(&w->released[i], &said, &n_bytes, err));
+        dpi_pace_texts_say(w->texts, i, said, n_bytes);
+    }
+    return DPI_STATUS_OK;
+}
+
 static dpi_status draw_texts(walk *w, dpi_error *err) {
     const dpi_pace_search *x = w->search;
     DPI_TRY(read_prompt(w, err));
@@ -116,7 +129,7 @@ static dpi_status draw_texts(walk *w, dpi_error *err) {
             DPI_TRY(dpi_session_step(x->session, w->n_live, w->live, w->token, err));
         DPI_TRY(draw_all(w, err));
     }
-    return DPI_STATUS_OK;
+    return end_texts(w, err);
 }
 
 static dpi_status find(walk *w, int32_t n_tokens, dpi_error *err) {
@@ -135,11 +148,16 @@ static dpi_status find(walk *w, int32_t n_tokens, dpi_error *err) {
 dpi_status dpi_pace_find(const dpi_pace_search *search, dpi_sampler_options *method,
                          dpi_error *err) {
     walk w = {.search = search};
+    if (search && search->texts)
+        *search->texts = NULL;
     DPI_TRY(dpi_pace_texts_create(method, &w.texts, err));
     dpi_status status = dpi_pace_texts_sampler(w.texts) ? find(&w, method->n_tokens, err)
                                                         : DPI_STATUS_OK;
     if (status == DPI_STATUS_OK)
         status = dpi_pace_texts_settle(w.texts, method, err);
-    dpi_pace_texts_free(w.texts);
+    if (status == DPI_STATUS_OK && search && search->texts && dpi_pace_texts_sampler(w.texts))
+        *search->texts = w.texts;
+    else
+        dpi_pace_texts_free(w.texts);
     return status;
 }

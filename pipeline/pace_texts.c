@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/account/pace.h"
@@ -33,6 +34,8 @@ typedef struct public_text {
     public_step *step; /* [n], room for n_most */
     int32_t n, n_most;
     bool ended; /* by the model */
+    bool is_said;  /* what it says is known */
+    uint64_t said; /* its hash */
 } public_text;
 
 struct dpi_pace_texts {
@@ -81,6 +84,11 @@ dpi_status dpi_pace_texts_step(dpi_pace_texts *x, int32_t text, const float *log
 }
 
 dpi_sampler *dpi_pace_texts_sampler(const dpi_pace_texts *x) { return x->sampler; }
+
+void dpi_pace_texts_say(dpi_pace_texts *x, int32_t text, const char *said, size_t n_bytes) {
+    x->at[text].is_said = true;
+    x->at[text].said = dpi_hash(DPI_HASH_INIT, said, n_bytes);
+}
 
 void dpi_pace_texts_end(dpi_pace_texts *x, int32_t text) { x->at[text].ended = true; }
 
@@ -288,6 +296,33 @@ static dpi_status settle(const dpi_pace_texts *x, dpi_sampler_options *m, dpi_er
                                         : settle_share(x, m, err);
 }
 
+/* ---- What they are --------------------------------------------------------------------------- */
+
+static bool are_same(const dpi_pace_texts *x) {
+    for (int32_t i = 0; i < x->n_texts; i++)
+        if (!x->at[i].is_said || x->at[i].said != x->at[0].said)
+            return false;
+    return x->n_texts > 1;
+}
+
+void dpi_pace_texts_tell(const dpi_pace_texts *x, dpi_public_texts *told) {
+    int64_t sum = 0;
+    *told = (dpi_public_texts){.n_texts = x ? x->n_texts : 0};
+    if (told->n_texts == 0)
+        return;
+    for (int32_t i = 0; i < x->n_texts; i++) {
+        const public_text *t = &x->at[i];
+        told->n_ended += t->ended;
+        told->n_longest = t->n > told->n_longest ? t->n : told->n_longest;
+        sum += t->n;
+    }
+    told->n_mean = (int32_t)((sum + x->n_texts - 1) / x->n_texts);
+    told->are_same = are_same(x);
+    const int64_t enough = ((int64_t)told->n_longest * 3 / 2 + 7) / 8 * 8;
+    if (told->n_ended == x->n_texts && 4 * enough <= 3 * (int64_t)x->method.n_tokens)
+        told->n_enough = (int32_t)enough;
+}
+
 /* ---- All of it ------------------------------------------------------------------------------- */
 
 /* What follows from the options alone. */
@@ -388,4 +423,25 @@ dpi_status dpi_pace_texts_settle(const dpi_pace_texts *x, dpi_sampler_options *m
         DPI_TRY(settle(x, &m, err));
     *method = m;
     return DPI_STATUS_OK;
+}
+
+void dpi_pace_drop(dpi_sampler_options *m) {
+    m->pace = DPI_PACE_NONE;
+    m->pace_theta = m->pace_share = m->free_tau = 0;
+    m->pace_tokens = m->free_top_k = 0;
+}
+
+dpi_status dpi_pace_texts_settle_other(const dpi_pace_texts *x, dpi_sampler_options *method,
+                                       dpi_error *err) {
+    dpi_pace_texts other = *x; /* its texts are those of x, as far as they go */
+    dpi_sampler_options own = x->method, *m = &other.method;
+    DPI_TRY(dpi_check_range("n_tokens", method->n_tokens, 1, own.n_tokens, err));
+    *m = *method;
+    m->pace = own.pace, m->pace_theta = own.pace_theta, m->pace_share = own.pace_share;
+    m->free_top_k = own.free_top_k;
+    *dpi_method_quota(m) = *dpi_method_quota(&own);
+    for (int32_t i = 0; i < other.n_texts; i++)
+        if (other.at[i].n > m->n_tokens)
+            other.at[i].n = m->n_tokens, other.at[i].ended = false;
+    return dpi_pace_texts_settle(&other, method, err);
 }

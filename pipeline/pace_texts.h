@@ -13,6 +13,8 @@ dpi_status dpi_pace_texts_begin(dpi_pace_texts *texts, int32_t n_most, dpi_error
  * told which tokens are allowed. Errors: NUMERIC, ARG. */
 dpi_status dpi_pace_texts_step(dpi_pace_texts *texts, int32_t text, const float *logits,
                                dpi_error *err);
+/* What it says in all. */
+void dpi_pace_texts_say(dpi_pace_texts *texts, int32_t text, const char *said, size_t n_bytes);
 /* The model has ended it. */
 void dpi_pace_texts_end(dpi_pace_texts *texts, int32_t text);
 /* What draws the token of the step that was added last, from bits that are a constant. NULL: the

@@ -33,8 +33,8 @@ typedef enum record_place {
 struct dpi_prompts {
     const dpi_model *model;
     owned_text private_text, public_text, system, answer, answer_end;
-    owned_text examples[DPI_EXAMPLES_MAX]; /* as earlier answers */
-    int32_t n_examples, example_in;
+    owned_text examples[DPI_EXAMPLES_MAX]; /* as earlier answers; behind them those of the run */
+    int32_t n_examples, n_released, example_in;
     owned_text asked[DPI_EXAMPLES_MAX], answered[DPI_EXAMPLES_MAX]; /* [n_turns] earlier turns */
     int32_t n_turns;
     int32_t place; /* a record_place */
@@ -179,11 +179,17 @@ static dpi_status add_item(const dpi_prompts *p, int32_t k, dpi_bytes answer, ow
     return status;
 }
 
+/* Released texts stand in both prompts: the first example of one is theirs, or that of all. */
+static int32_t first_example(const dpi_prompts *p, bool with_examples) {
+    return with_examples ? 0 : p->n_examples;
+}
+static int32_t all_examples(const dpi_prompts *p) { return p->n_examples + p->n_released; }
+
 /* The list up to the number of the text that is wanted; record: as an answer, NULL: without one. */
 static dpi_status make_list(const dpi_prompts *p, bool with_examples, const dpi_bytes *record,
                             owned_text *list, dpi_error *err) {
     int32_t k = 1;
-    for (int32_t i = 0; with_examples && i < p->n_examples; i++)
+    for (int32_t i = first_example(p, with_examples); i < all_examples(p); i++)
         DPI_TRY(add_item(p, k++, view(p->examples[i]), list, err));
     if (record)
         DPI_TRY(add_item(p, k++, *record, list, err));
@@ -202,8 +208,9 @@ static dpi_status encode_answers(const dpi_prompts *p, bool with_examples, const
     for (int32_t i = 0; i < p->n_turns; i++)
         add_turn(p->asked[i], view(p->answered[i]), &c);
     /* Examples and records are answers to the public prompt. */
-    for (int32_t i = 0; p->place != IN_LIST && with_examples && i < p->n_examples; i++)
-        add_turn(p->public_text, view(p->examples[i]), &c);
+    for (int32_t i = first_example(p, with_examples); i < all_examples(p); i++)
+        if (p->place != IN_LIST)
+            add_turn(p->public_text, view(p->examples[i]), &c);
     if (p->place == IN_TURN && record)
         add_turn(p->public_text, *record, &c);
     c.begun = view(list);
@@ -472,11 +479,23 @@ dpi_status dpi_prompts_sketch(const dpi_model *model, const dpi_prompt_options *
 dpi_bytes dpi_prompts_public_text(const dpi_prompts *p) { return view(p->public_text); }
 dpi_bytes dpi_prompts_private_text(const dpi_prompts *p) { return view(p->private_text); }
 
-dpi_status dpi_prompts_create(const dpi_model *model, const dpi_prompt_options *options,
-                              int32_t n_room, dpi_prompts **prompts, dpi_error *err) {
+static dpi_status add_released(dpi_prompts *p, const dpi_bytes *texts, int32_t n,
+                               dpi_error *err) {
+    const int32_t most = DPI_EXAMPLES_MAX - p->n_examples - p->n_turns;
+    DPI_TRY(dpi_check_range("released", n, 0, most, err));
+    for (; p->n_released < n; p->n_released++)
+        DPI_TRY(make_answer(p, texts[p->n_released], &p->examples[all_examples(p)], err));
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_prompts_create_released(const dpi_model *model, const dpi_prompt_options *options,
+                                       const dpi_bytes *texts, int32_t n, int32_t n_room,
+                                       dpi_prompts **prompts, dpi_error *err) {
     dpi_prompts *p;
     DPI_TRY(dpi_prompts_sketch(model, options, &p, err));
-    dpi_status status = encode_answer(p, err);
+    dpi_status status = add_released(p, texts, n, err);
+    if (status == DPI_STATUS_OK)
+        status = encode_answer(p, err);
     if (status == DPI_STATUS_OK)
         status = encode_public(p, err);
     if (status == DPI_STATUS_OK)
@@ -488,6 +507,11 @@ dpi_status dpi_prompts_create(const dpi_model *model, const dpi_prompt_options *
     else
         dpi_prompts_free(p);
     return status;
+}
+
+dpi_status dpi_prompts_create(const dpi_model *model, const dpi_prompt_options *options,
+                              int32_t n_room, dpi_prompts **prompts, dpi_error *err) {
+    return dpi_prompts_create_released(model, options, NULL, 0, n_room, prompts, err);
 }
 
 void dpi_prompts_free(dpi_prompts *p) {

@@ -17,10 +17,14 @@ dpi_status dpi_released_open(const dpi_model *model, int32_t text, int32_t n_mos
     return text != DPI_TEXT_NONE ? dpi_decoder_create(model, &r->decoder, err) : DPI_STATUS_OK;
 }
 
-dpi_status dpi_released_open_ruled(const dpi_word_rules *rules, int32_t text, const int32_t *answer,
-                                   size_t n_answer, dpi_released *r, dpi_error *err) {
+dpi_status dpi_released_open_ruled(const dpi_word_rules *rules, int32_t text, const int32_t *tokens,
+                                   size_t n_answer, size_t n_begun, dpi_released *r,
+                                   dpi_error *err) {
     r->text = text;
-    return dpi_worded_create(rules, answer, n_answer, &r->ruled, err);
+    DPI_TRY(dpi_worded_create(rules, tokens, n_answer, &r->ruled, err));
+    for (size_t i = 0; i < n_begun; i++) /* shown with the first token that follows */
+        DPI_TRY(dpi_worded_push(r->ruled, tokens[n_answer + i], err));
+    return DPI_STATUS_OK;
 }
 
 static dpi_status push_ruled(dpi_released *r, int32_t token, const char **text, size_t *n_bytes,
@@ -43,9 +47,9 @@ dpi_status dpi_released_push(dpi_released *r, int32_t token, const char **text, 
 }
 
 int32_t dpi_released_end_of(const dpi_released *r, const dpi_model *model, int32_t token) {
-    return dpi_token_is_eog(model, token)                    ? DPI_END_EOG
-           : r->ruled && dpi_worded_is_over(r->ruled) ? DPI_END_STOP
-                                                             : DPI_END_NONE;
+    return dpi_token_is_eog(model, token) ? DPI_END_EOG
+           : r->ruled                     ? dpi_worded_end_of(r->ruled)
+                                          : DPI_END_NONE;
 }
 
 /* Tokens as one text: here and not with each token, so that a failure can be tried again. */

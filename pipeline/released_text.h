@@ -20,9 +20,11 @@ typedef struct dpi_released {
 /* text: a dpi_text_of_events; at most n_most tokens come. Errors: MEMORY. */
 dpi_status dpi_released_open(const dpi_model *model, int32_t text, int32_t n_most, dpi_released *r,
                              dpi_error *err);
-/* With rules, behind the tokens of an answer [n_answer]. Errors: ARG (a token), MEMORY. */
-dpi_status dpi_released_open_ruled(const dpi_word_rules *rules, int32_t text, const int32_t *answer,
-                                   size_t n_answer, dpi_released *r, dpi_error *err);
+/* With rules: tokens [n_answer + n_begun] are an answer, and behind it those that the text begins
+ * with. Errors: ARG (a token), MEMORY. */
+dpi_status dpi_released_open_ruled(const dpi_word_rules *rules, int32_t text, const int32_t *tokens,
+                                   size_t n_answer, size_t n_begun, dpi_released *r,
+                                   dpi_error *err);
 /* The text of a TOKEN event; without one *text and *n_bytes stay as they are. Errors: ARG, for a
  * token that the model does not have; MEMORY. Nothing is changed then. */
 dpi_status dpi_released_push(dpi_released *r, int32_t token, const char **text, size_t *n_bytes,

@@ -11,6 +11,7 @@
 #include "dp/exact/noise.h"
 #include "dp/methods/method.h"
 #include "dp/methods/sampling.h"
+#include "dpinfer/prompts.h"
 
 static const char *const KINDS[] = {
     [DPI_RECORD_OTHER] = "one record",
@@ -135,11 +136,22 @@ static dpi_status check_histogram(const dpi_run *c, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+dpi_status dpi_run_check_released(int32_t released, int64_t n_texts, dpi_error *err) {
+    const int64_t others = n_texts > 0 ? n_texts - 1 : 0;
+    const int64_t most = others < DPI_EXAMPLES_MAX ? others : DPI_EXAMPLES_MAX;
+    return released >= 0 && released <= most
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_ARG,
+                          "released: found %d, allowed 0..%d (with %lld texts: some must be of a "
+                          "second round)", released, (int)most, (long long)n_texts);
+}
+
 dpi_status dpi_run_check(const dpi_run *c, dpi_error *err) {
     if (c->struct_size != sizeof *c)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_run: struct_size is %zu, must be %zu",
                         c->struct_size, sizeof *c);
     DPI_TRY(dpi_check_range("n_texts", c->n_texts, 1, INT32_MAX, err));
+    DPI_TRY(dpi_run_check_released(c->released, c->n_texts, err));
     DPI_TRY(dpi_check_range("adjacency", c->method.adjacency, 0, DPI_ADJACENCY_ZERO_OUT, err));
     DPI_TRY(dpi_check_range("accountant", c->method.accountant, 0, DPI_ACCOUNTANT_FILTER, err));
     DPI_TRY(dpi_check_range("randomness", c->randomness, 0, DPI_RANDOMNESS_SEED, err));

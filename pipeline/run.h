@@ -14,6 +14,10 @@ void dpi_run_name_model(dpi_run *run, const char *name);
 /* The same into text [size]. */
 void dpi_claim_name_text(char *text, size_t size, const char *name);
 
+/* Whether some text of n_texts can have so many texts of the round before in its prompts. Errors:
+ * ARG. */
+dpi_status dpi_run_check_released(int32_t released, int64_t n_texts, dpi_error *err);
+
 /* Why no guarantee holds with this randomness, static; NULL: it is secret. */
 const char *dpi_randomness_warning(int32_t randomness);
 /* "PRIVATE", or "NOT PRIVATE: " and the warning, where it is not NULL. As snprintf. */

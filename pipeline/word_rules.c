@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "dpinfer/generation.h"
 #include "engine/model.h"
 #include "pipeline/model_tokens.h"
 #include "pipeline/shaping.h"
@@ -27,10 +28,10 @@ struct dpi_worded {
     size_t n_answer;   /* bytes of the answer in `data` */
     size_t n_shown;    /* bytes that were shown, or never will be */
     bool begun;        /* some were shown */
-    size_t end;        /* is_over: bytes before the end */
+    size_t end;        /* over: bytes before the end */
     int32_t n_words;   /* that have begun */
     bool in_word;      /* the last character is of a word */
-    bool is_over;
+    int32_t over;      /* a dpi_end */
     uint64_t *allowed; /* as `others` */
     dpi_shaped *shaped; /* NULL as rules->shaping */
     bool is_cut;        /* no token was left, so that an end comes */
@@ -142,7 +143,8 @@ static void add_character(dpi_worded *t, size_t at, size_t n) {
     const bool is_space = dpi_space_bytes(t->data + at, n) > 0;
     const int32_t most = t->rules->wording->max_words;
     const size_t stop = find_stop(t, at + n);
-    t->is_over = stop > 0 || (most > 0 && is_space && t->in_word && t->n_words == most);
+    const bool is_last = most > 0 && is_space && t->in_word && t->n_words == most;
+    t->over = stop > 0 ? DPI_END_STOP : is_last ? DPI_END_WORDS : DPI_END_NONE;
     t->end = stop > 0 ? at + n - stop : at;
     t->n_words += !is_space && !t->in_word;
     t->in_word = !is_space;
@@ -152,7 +154,7 @@ static void add_character(dpi_worded *t, size_t at, size_t n) {
 static void add_piece(dpi_worded *t, const char *piece, size_t n_bytes) {
     if (n_bytes > 0)
         memcpy(t->data + t->n, piece, n_bytes);
-    for (const size_t all = t->n + n_bytes; t->n < all && !t->is_over;) {
+    for (const size_t all = t->n + n_bytes; t->n < all && !t->over;) {
         size_t n;
         (void)dpi_char_next(t->data + t->n, &n);
         t->n += n;
@@ -213,7 +215,7 @@ void dpi_worded_shift(const dpi_worded *t, float *logits) {
 }
 
 bool dpi_worded_is_cut(const dpi_worded *t) { return t && t->is_cut; }
-bool dpi_worded_is_over(const dpi_worded *t) { return t->is_over; }
+int32_t dpi_worded_end_of(const dpi_worded *t) { return t->over; }
 
 /* ---- What is shown --------------------------------------------------------------------------- */
 
@@ -231,7 +233,7 @@ static void show(dpi_worded *t, size_t ready, const char **shown, size_t *n_byte
 }
 
 void dpi_worded_show(dpi_worded *t, const char **shown, size_t *n_bytes) {
-    show(t, t->is_over ? t->end : t->n - begun_stop(t), shown, n_bytes);
+    show(t, t->over ? t->end : t->n - begun_stop(t), shown, n_bytes);
 }
 
 dpi_status dpi_worded_end(dpi_worded *t, const char **shown, size_t *n_bytes,
@@ -240,9 +242,9 @@ dpi_status dpi_worded_end(dpi_worded *t, const char **shown, size_t *n_bytes,
     size_t n;
     DPI_TRY(reserve(t, err));
     dpi_decoder_finish(t->decoder, &piece, &n);
-    if (!t->is_over)
+    if (!t->over)
         add_piece(t, piece, n);
-    show(t, t->is_over ? t->end : t->n, shown, n_bytes);
+    show(t, t->over ? t->end : t->n, shown, n_bytes);
     return DPI_STATUS_OK;
 }
 

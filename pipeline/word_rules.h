@@ -34,8 +34,8 @@ void dpi_worded_shift(const dpi_worded *text, float *logits);
 /* The token that came. Errors: ARG (no such token); MEMORY, but not after dpi_worded_allow. Nothing
  * is changed then. */
 dpi_status dpi_worded_push(dpi_worded *text, int32_t token, dpi_error *err);
-/* A stop, or the last word, has come: no token may follow. */
-bool dpi_worded_is_over(const dpi_worded *text);
+/* The dpi_end of a text behind which no token may follow: STOP, WORDS; else NONE. */
+int32_t dpi_worded_end_of(const dpi_worded *text);
 /* What can be shown of the text since the last call: *shown [*n_bytes], the text's until the next
  * push. What may still be the beginning of a stop, and white space at the end, is held back. */
 void dpi_worded_show(dpi_worded *text, const char **shown, size_t *n_bytes);

@@ -104,6 +104,12 @@ dpi_status dpi_wording_choose(const dpi_prompt_options *p, const dpi_model *mode
     return DPI_STATUS_OK;
 }
 
+void dpi_wording_end_prompts(const dpi_wording *w, dpi_prompt_options *prompts) {
+    const dpi_bytes none = {NULL, 0};
+    prompts->answer = w ? w->answer : none;
+    prompts->answer_end = w && w->n_stops > 0 ? w->stops[0] : none;
+}
+
 int32_t dpi_wording_is_default(const dpi_wording *w) {
     return !w->answer.data && !w->keep_space && w->n_stops == 0 && w->min_words == 0 &&
            w->max_words == 0 && w->n_bans == 0 && !w->ban_refusals && w->no_repeat == 0 &&

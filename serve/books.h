@@ -13,13 +13,14 @@ typedef struct private_answer private_answer;
 
 typedef struct books {
     clerk *clerk;
+    clerk *finder; /* another one, which finds paces: that takes seconds, and no disk */
     worker *worker;
     datasets datasets;
     const principals *principals; /* NULL: whoever reaches the server */
     dpi_report *report;           /* of the model and the program: what others begin with */
     const dpi_model *model;
     const char *model_name;
-    dpi_session_options session; /* n_ctx is settled */
+    dpi_session_options session; /* n_ctx is settled; cancel: the server stops */
     int32_t chat;                /* a dpi_chat */
     int32_t n_tokens;            /* most tokens of an answer; 0: what the context leaves */
     bool allows_stream;          /* of private answers */
@@ -47,11 +48,18 @@ typedef struct settled {
     int64_t amount;        /* of the ledger */
     int64_t most;          /* of the principal's share, now; -1: no bound of its own */
     int64_t spent;         /* of the principal */
+    refusal failure;       /* of settle_claim; http 0: none */
 } settled;
 
-/* No record is read. On the clerk's thread. False: *why; s is settled_free's in any case. */
-bool settle_request(const books *b, const char *principal, const request *r, settled *s,
-                    refusal *why);
+/* A request is settled in three steps, which read no record. s is settled_free's in any case.
+ * First its dataset, and what the request leaves to the server goes into *r. False: *why. */
+bool settle_begin(const books *b, request *r, settled *s, refusal *why);
+/* Then the claim: then(j) is called, on the clerk's thread, with s->failure, or the claim and the
+ * prompts. At once; or, where a pace has to be found, once it is: the clerk does other jobs
+ * meanwhile, j is kept, and *r and *s are left alone. On the clerk's thread. */
+void settle_claim(const books *b, const request *r, settled *s, job *j, void (*then)(job *j));
+/* Then what it costs, and what is left: on the clerk's thread. False: *why. */
+bool settle_cost(const books *b, const char *principal, settled *s, refusal *why);
 /* Whether the budgets allow it now. */
 bool settle_budget(const settled *s, refusal *why);
 void settled_free(settled *s);

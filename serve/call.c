@@ -254,7 +254,8 @@ static enum MHD_Result reply_text(call *c, int form) {
     server *s = c->s;
     const request_defaults defaults = {.tau = s->model.sampling_temp > 0 ? s->model.sampling_temp
                                                                          : 1,
-                                       .top_k = s->model.sampling_top_k};
+                                       .top_k = s->model.sampling_top_k,
+                                       .n_vocab = s->model.n_vocab};
     refusal why;
     request r;
     bool ok = request_parse(c->body, c->n_body, form, &defaults, &r, &why);

@@ -105,7 +105,7 @@ enum MHD_Result call_private(call *c, request *r) {
 /* ---- Budgets --------------------------------------------------------------------------------- */
 
 enum MHD_Result call_plan(call *c) {
-    const request_defaults defaults = {.tau = 1};
+    const request_defaults defaults = {.tau = 1, .n_vocab = c->s->model.n_vocab};
     refusal why;
     request r;
     const bool ok = request_parse(c->body, c->n_body, REQUEST_ANY, &defaults, &r, &why) &&

@@ -168,7 +168,7 @@ static dpi_status set_once(const char *key, const char *value, const char *seen[
 }
 
 void dataset_init(dataset *d, const dataset_source *source) {
-    *d = (dataset){.source = *source, .batch = DATASET_BATCH_DEFAULT};
+    *d = (dataset){.source = *source, .batch = DATASET_BATCH_DEFAULT, .pace = DPI_PACE_AUTO};
     dpi_records_options_init(&d->form);
 }
 

@@ -17,12 +17,14 @@ typedef struct query {
     char principal[PRINCIPAL_NAME_MAX + 1];
     char name[DATASET_NAME_MAX + 1];
     request request;
+    settled settled; /* of a plan */
 } query;
 
 static query *of(job *j) { return (query *)j; }
 
 static void release(job *j) {
     request_free(&of(j)->request);
+    settled_free(&of(j)->settled);
     free(j);
 }
 
@@ -84,15 +86,22 @@ static json_t *plan_object(const settled *s) {
         (int)c->method.pace_tokens, "pace_share", c->method.pace_share);
 }
 
-static void run_plan(job *j) {
+static void tell_plan(job *j) {
     query *q = of(j);
-    settled s;
-    refusal why;
-    if (settle_request(q->b, q->principal, &q->request, &s, &why))
-        end(q, j, plan_object(&s));
+    refusal why = q->settled.failure;
+    if (!why.http && settle_cost(q->b, q->principal, &q->settled, &why))
+        end(q, j, plan_object(&q->settled));
     else
         job_end(q->b->clerk, j, &why, NULL);
-    settled_free(&s);
+}
+
+static void run_plan(job *j) {
+    query *q = of(j);
+    refusal why;
+    if (settle_begin(q->b, &q->request, &q->settled, &why))
+        settle_claim(q->b, &q->request, &q->settled, j, tell_plan);
+    else
+        job_end(q->b->clerk, j, &why, NULL);
 }
 
 job *plan_create(const books *b, const char *principal, request *r) {
@@ -285,8 +294,9 @@ dpi_status books_begin(books *b, const char *model_path, dpi_error *err) {
     if (status != DPI_STATUS_OK)
         return status;
     b->clerk = clerk_create();
-    return b->clerk ? DPI_STATUS_OK
-                    : fail_with(err, DPI_STATUS_SYSTEM, "the system starts no thread");
+    b->finder = b->clerk ? clerk_create() : NULL;
+    return b->finder ? DPI_STATUS_OK
+                     : fail_with(err, DPI_STATUS_SYSTEM, "the system starts no thread");
 }
 
 void books_free(books *b) {

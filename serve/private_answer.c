@@ -1,7 +1,8 @@
 /* private_answer.c - a private answer, from its request to its row on the disk. In this order:
  *
  *   begin     the clerk looks for the key: an answer that was released is sent again. What is new
- *             is settled, and waits for room in the passes. Nothing is on the disk
+ *             is settled, which may take seconds for its pace
+ *   submit    it waits for room in the passes. Nothing is on the disk
  *   prepare   there is room: a row, then the charge, then the first record is read
  *   (draw)    the worker
  *   finish    the text and its report are in the row, and then the reply is there
@@ -210,6 +211,18 @@ static bool find_row(private_answer *p, stored *row, refusal *why) {
     return status == DPI_STATUS_OK || refuse_error(why, &err);
 }
 
+static void run_submit(job *j) {
+    private_answer *p = of(j);
+    refusal why = p->settled.failure;
+    if (!why.http && settle_cost(p->b, p->principal, &p->settled, &why) &&
+        settle_budget(&p->settled, &why) && make_answer(p, &why) &&
+        worker_submit(p->b->worker, p->a, &why))
+        return;
+    leave(p);
+    end_refused(p, &why);
+    job_leave(p->b->clerk, j);
+}
+
 void private_begin(job *j) {
     private_answer *p = of(j);
     const books *b = p->b;
@@ -224,18 +237,13 @@ void private_begin(job *j) {
         stored_free(&row);
         return;
     }
-    if (!settle_request(b, p->principal, &p->request, &p->settled, &why) ||
-        !settle_budget(&p->settled, &why) || !make_answer(p, &why)) {
+    if (!settle_begin(b, &p->request, &p->settled, &why)) {
         end_refused(p, &why);
         return;
     }
     job_keep(b->clerk, j); /* until it has ended */
     join(p);
-    if (!worker_submit(b->worker, p->a, &why)) {
-        leave(p);
-        end_refused(p, &why);
-        job_leave(b->clerk, j);
-    }
+    settle_claim(b, &p->request, &p->settled, j, run_submit);
 }
 
 /* ---- Prepare --------------------------------------------------------------------------------- */

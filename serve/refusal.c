@@ -85,6 +85,8 @@ bool refuse_error(refusal *r, const dpi_error *err) {
         return refuse_field(r, err->message);
     case DPI_STATUS_MEMORY:
         return refuse(r, 503, NULL, "%s", err->message);
+    case DPI_STATUS_CANCELLED:
+        return refuse(r, 503, NULL, "the server stops");
     case DPI_STATUS_IO: /* its files are no business of the client's */
     case DPI_STATUS_FORMAT:
         return refuse(r, 500, NULL, "a file of the server cannot be read or written");

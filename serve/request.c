@@ -199,7 +199,7 @@ static bool read_stops(const json_t *value, request *r, refusal *why) {
     return true;
 }
 
-/* {"50256": -100}: tokens by their numbers. Whether the model has them is not known here. */
+/* {"50256": -100}: tokens by their numbers. */
 static bool read_biases(const json_t *value, request *r, refusal *why) {
     const char *token;
     json_t *bias;
@@ -214,6 +214,14 @@ static bool read_biases(const json_t *value, request *r, refusal *why) {
     }
     return ok || refuse_value(why, "logit_bias", value,
                               "up to 300 numbers of tokens, each with -100..100");
+}
+
+static bool check_biases(const request *r, int32_t n_vocab, refusal *why) {
+    for (int32_t i = 0; i < r->n_biases; i++)
+        if (r->biases[i].token >= n_vocab)
+            return refuse(why, 400, "logit_bias", "logit_bias: found the token %d, allowed are "
+                          "those of the model, 0..%d", (int)r->biases[i].token, (int)n_vocab - 1);
+    return true;
 }
 
 /* A token that the answer has loses that much of its logit, once, as the wording's penalty has
@@ -511,7 +519,8 @@ bool request_parse(const char *body, size_t n_bytes, int form, const request_def
     r->is_chat = form == REQUEST_CHAT ||
                  (form == REQUEST_ANY && json_object_get(object, "messages"));
     const bool ok = json_is_object(object)
-                        ? read_all(object, r, why) && check_privacy(object, r, form, why)
+                        ? read_all(object, r, why) && check_biases(r, defaults->n_vocab, why) &&
+                              check_privacy(object, r, form, why)
                         : refuse(why, 400, NULL, "the body is not a JSON object");
     json_decref(object);
     if (ok && r->n_user == 0)

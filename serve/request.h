@@ -14,10 +14,11 @@ enum {
     REQUEST_BIASES_MAX = 300,     /* as the API has it */
 };
 
-/* What a client may leave out. */
+/* What a client may leave out, and what the model has. */
 typedef struct request_defaults {
     double tau;    /* temperature */
     int32_t top_k; /* 0: all tokens */
+    int32_t n_vocab; /* of the model */
 } request_defaults;
 
 /* Earlier turns; with a record's own the library has room for as many. */

@@ -134,6 +134,8 @@ static dpi_status start_daemon(server *s, dpi_error *err) {
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
+static int32_t is_stopping(void *user) { return atomic_load(&((server *)user)->is_stopping); }
+
 static dpi_status open_books(server *s, dpi_error *err) {
     const server_options *o = &s->options;
     books *b = &s->books;
@@ -141,6 +143,7 @@ static dpi_status open_books(server *s, dpi_error *err) {
     b->model = o->worker.model;
     b->model_name = s->model.name;
     b->session = o->worker.session;
+    b->session.cancel = is_stopping, b->session.cancel_user = s;
     b->chat = o->chat;
     b->n_tokens = o->n_tokens;
     b->allows_stream = o->allows_stream;
@@ -234,11 +237,13 @@ void server_close(server *s) {
         worker_stop(s->worker);
         worker_join(s->worker);
     }
+    clerk_stop(s->books.finder);
     clerk_stop(s->books.clerk); /* what was drawn is kept */
     if (s->daemon) {
         wait_for_calls(s);
         s->http.stop_daemon(s->daemon);
     }
+    clerk_free(s->books.finder);
     clerk_free(s->books.clerk);
     worker_free(s->worker);
     datasets_close(&s->books.datasets);

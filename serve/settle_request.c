@@ -1,6 +1,7 @@
 /* settle_request.c - what a request about a dataset comes to: every number, before a record is
  * read. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "serve/books.h"
@@ -151,27 +152,74 @@ static bool check_request(const books *b, request *r, settled *s, refusal *why) 
                                          (int)r->n_tokens, (int)most);
 }
 
-static dpi_status settle(const books *b, const char *principal, const request *r, settled *s,
-                         dpi_error *err) {
-    dpi_status status = make_claim(b, r, s, err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_prompts_info_get(s->prompts, &s->prompts_info, err);
-    if (status == DPI_STATUS_OK)
-        status = find_cost(b, s, err);
-    return status == DPI_STATUS_OK ? find_share(b, principal, s, err) : status;
+bool settle_begin(const books *b, request *r, settled *s, refusal *why) {
+    *s = (settled){.dataset = datasets_find(&b->datasets, r->dataset)};
+    dpi_prompts_info_init(&s->prompts_info);
+    return s->dataset ? check_request(b, r, s, why)
+                      : refuse(why, 404, "dataset", "there is no dataset '%s' here", r->dataset);
 }
 
-bool settle_request(const books *b, const char *principal, const request *wanted, settled *s,
-                    refusal *why) {
-    request r = *wanted; /* its texts stay the caller's */
+bool settle_cost(const books *b, const char *principal, settled *s, refusal *why) {
     dpi_error err;
-    *s = (settled){.dataset = datasets_find(&b->datasets, r.dataset)};
-    dpi_prompts_info_init(&s->prompts_info);
-    if (!s->dataset)
-        return refuse(why, 404, "dataset", "there is no dataset '%s' here", r.dataset);
-    if (!check_request(b, &r, s, why))
-        return false;
-    return settle(b, principal, &r, s, &err) == DPI_STATUS_OK || refuse_error(why, &err);
+    dpi_status status = find_cost(b, s, &err);
+    if (status == DPI_STATUS_OK)
+        status = find_share(b, principal, s, &err);
+    return status == DPI_STATUS_OK || refuse_error(why, &err);
+}
+
+/* ---- Where it takes long --------------------------------------------------------------------- */
+
+/* A job of the finder's. It reads nothing that changes while the server runs, and writes *s. */
+typedef struct search {
+    job job;
+    const books *b;
+    const request *r;
+    settled *s;
+    struct job *of; /* kept */
+    void (*then)(struct job *j);
+} search;
+
+static void release_search(job *j) { free(j); }
+
+static void make(const books *b, const request *r, settled *s) {
+    dpi_error err;
+    dpi_status status = make_claim(b, r, s, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_prompts_info_get(s->prompts, &s->prompts_info, &err);
+    if (status != DPI_STATUS_OK)
+        refuse_error(&s->failure, &err);
+}
+
+static void run_search(job *j) {
+    const search *x = (search *)j;
+    make(x->b, x->r, x->s);
+    clerk_submit(x->b->clerk, x->of, x->then);
+    job_leave(x->b->clerk, x->of);
+}
+
+/* False: the finder has ended, or there is no memory; *why. */
+static bool begin_search(const books *b, const request *r, settled *s, job *of,
+                         void (*then)(job *j), refusal *why) {
+    search *x = calloc(1, sizeof *x);
+    if (!x)
+        return refuse(why, 503, NULL, "no memory for a request");
+    *x = (search){.b = b, .r = r, .s = s, .of = of, .then = then};
+    job_init(&x->job, run_search, release_search);
+    job_keep(b->clerk, of);
+    clerk_submit(b->finder, &x->job, run_search);
+    *why = x->job.failure; /* of a submit that is refused; nobody else sets it */
+    job_leave(b->finder, &x->job);
+    if (why->http)
+        job_leave(b->clerk, of);
+    return !why->http;
+}
+
+void settle_claim(const books *b, const request *r, settled *s, job *j, void (*then)(job *j)) {
+    if (s->dataset->pace != DPI_PACE_AUTO)
+        make(b, r, s);
+    else if (begin_search(b, r, s, j, then, &s->failure))
+        return;
+    then(j);
 }
 
 void settled_free(settled *s) {

@@ -227,6 +227,12 @@ void dpi_sampler_part_facts(const dpi_claim *c, const dpi_claim_part *part, dpi_
     if (m->max_ref > 0)
         add_method(l, c, &o, p);
     dpi_facts_int(l, "n_texts", "texts", part->n_runs);
+    if (c->released > 0) {
+        dpi_facts_int(l, "released", NULL, c->released);
+        dpi_facts_text(l, NULL, "prompts have",
+                       "the texts of the round before (%d), which are released and cost nothing",
+                       (int)c->released);
+    }
 }
 
 /* ---- The report ------------------------------------------------------------------------------ */
@@ -271,6 +277,10 @@ void dpi_sampler_part_assume(const dpi_claim *c, const dpi_claim_part *part,
                     "bit.";
         list[n++] = "Costs are those of the integers K and a that the sampler uses; its rounding "
                     "is part of eta, and every bound is rounded up.";
+        if (c->released > 0)
+            list[n++] = "Of other texts a text depends on those alone that are released and of an "
+                        "earlier round; which these are follows from its number. Fulfilled by the "
+                        "program.";
         if (info_of(part)->assumption)
             list[n++] = info_of(part)->assumption;
     }
@@ -306,4 +316,7 @@ void dpi_sampler_part_done(const dpi_claim *c, const dpi_claim_part *part, dpi_t
                  "before they are added up. Only the texts are given away.",
                  dpi_method_is_assigned(&o) ? "about " : "at most ", o.denominator,
                  units ? "persons" : "records", units ? "one person's records" : "one record");
+    if (c->released > 0)
+        dpi_text_add(t, " The model was also shown earlier ones of these texts as examples, which "
+                        "tells nothing more of a record.");
 }

@@ -30,6 +30,7 @@
 #include "dpinfer/records.h"
 #include "dpinfer/report.h"
 #include "dpinfer/session.h"
+#include "dpinfer/wording.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -86,6 +87,10 @@ typedef struct dpi_augpe_options {
     const dpi_grammar *grammar;  /* PUBLIC: candidates are texts of it, or beginnings of such where
                                     T tokens end before they do. The local model's alone; must
                                     outlive the object. NULL (default): any text */
+    const dpi_wording *wording;  /* PUBLIC: how candidates are worded, copied; without keep_answer.
+                                    Where it has no answer, a description makes it that of a list
+                                    (dpi_wording_choose). The local model's alone. NULL (default):
+                                    nothing is set */
     /* The budget. */
     double rho;     /* of all rounds, in zCDP: this or epsilon */
     double epsilon; /* of all rounds, at delta: this or rho */
@@ -132,6 +137,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_augpe_open(const dpi_augpe_options *option
 DPI_API void dpi_augpe_free(dpi_augpe *augpe);
 /* What it guarantees: a claim of votes; the object's own. */
 DPI_API const dpi_claim *dpi_augpe_claim_of(const dpi_augpe *augpe);
+/* How its texts are worded, of which the claim has the digest; the object's own. NULL: they are
+ * written elsewhere. */
+DPI_API const dpi_wording *dpi_augpe_wording(const dpi_augpe *augpe);
 
 /* A piece of work, and what came of it. The charge comes first, all records are read in one piece
  * after the first candidates are there. Errors: BUDGET and those of dpi_ledger_reserve; IO (a

@@ -55,7 +55,8 @@ typedef struct dpi_claim {
     int32_t cluster_texts; /* labels are groups of similar records, and their centroids are found
                               from so many public texts; 0: they are not */
     int32_t no_records;    /* 1: no record was read: texts of a public prompt alone */
-    int32_t reserved;
+    int32_t released;      /* so many texts of the round before stand in the prompts of a text; 0:
+                              there are no rounds */
     int64_t n_units;      /* 0: there are none, or their number is secret */
     double delta;         /* 0: pure */
     /* What was done, one after the other with the same units. */

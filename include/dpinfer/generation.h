@@ -64,10 +64,11 @@ typedef enum dpi_end {
     DPI_END_EOG = 1,      /* an end-of-generation token was drawn */
     DPI_END_LENGTH = 2,   /* the sampler's n_tokens were drawn */
     DPI_END_CANCELLED = 3, /* dpi_generation_cancel */
-    DPI_END_STOP = 4       /* a stop, or the last of max_words (wording.h) */
+    DPI_END_STOP = 4,      /* a stop has come (wording.h) */
+    DPI_END_WORDS = 5      /* the last of max_words has come (wording.h) */
 } dpi_end;
 
-/* 1: the text came to an end of its own, EOG or STOP. */
+/* 1: the text came to an end of its own: EOG, STOP or WORDS. */
 DPI_API int32_t dpi_end_is_own(int32_t end);
 
 /* Which events have text. */
@@ -156,8 +157,9 @@ typedef struct dpi_generation_options {
                                     (default): as the model writes it, with all white space */
     int32_t n_answer; /* with rules: the last n_answer tokens of the public prompt are the beginning
                          of the answer. Default 0 */
-    int32_t n_begun; /* with a mask: the text begins with the last n_begun tokens of the public
-                        prompt, and the grammar goes on behind them. Default 0 */
+    int32_t n_begun; /* with a mask or rules: the text begins with the last n_begun tokens of the
+                        public prompt, and grammar and rules go on behind them; the answer stands
+                        before. With rules events have them, too. Default 0 */
 } dpi_generation_options;
 
 DPI_API void dpi_generation_options_init(dpi_generation_options *options);

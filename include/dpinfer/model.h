@@ -20,6 +20,14 @@ typedef enum dpi_repack {
     DPI_REPACK_LATER = 2 /* all before the second pass */
 } dpi_repack;
 
+/* Computes logits in place of a model: logits [n_vocab] after tokens [n_tokens >= 1], which are all
+ * that one sequence holds. They are a function of these tokens alone, to the bit: of no other
+ * sequence, whether it is computed at the same time or not (PURITY in session.h; many engines
+ * change the bits of a row with the size of its batch). Called by the thread that uses the session.
+ * A status that is not OK ends the call that needs the logits; it must not follow from tokens. */
+typedef dpi_status (*dpi_logits_fn)(void *user, const int32_t *tokens, int32_t n_tokens,
+                                    float *logits, dpi_error *err);
+
 typedef struct dpi_model_options {
     size_t struct_size;
     int32_t use_mmap;   /* 1 (default): map the file; 0: read it into memory */
@@ -32,7 +40,11 @@ typedef struct dpi_model_options {
                             (alpha / rank) B A, in every session on this model. It is read when the
                             model opens. NULL (default): none */
     float adapter_scale; /* default 1 */
-    int32_t reserved;
+    int32_t n_ctx; /* with logits: positions of a sequence, 2..2^20 */
+    dpi_logits_fn logits; /* computes the logits of every session on this model: of the file the
+                             tokenizer and the metadata alone are read, as with vocab_only. The
+                             model's name then says so. NULL (default): the file's weights do */
+    void *logits_user;
 } dpi_model_options;
 
 typedef struct dpi_model_info {

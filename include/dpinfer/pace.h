@@ -17,6 +17,8 @@
 extern "C" {
 #endif
 
+enum { DPI_PACE_TEXTS_MAX = 64 };
+
 typedef struct dpi_pace_search {
     size_t struct_size;
     dpi_session *session; /* its sequences 0..n_texts-1 are empty, and are so again afterwards */
@@ -33,12 +35,17 @@ typedef struct dpi_pace_search {
                                     the model writes them */
     int32_t n_answer;       /* with rules: as in dpi_generation_options */
     int32_t reserved;
+    struct dpi_pace_texts **texts; /* where the texts go that were drawn, the caller's then, who
+                                      frees them; NULL there: none were. NULL (default): nowhere */
 } dpi_pace_search;
 
 DPI_API void dpi_pace_search_init(dpi_pace_search *search);
 
 /* 1: dpi_pace_find has something to find for this method, which is one with a pace. */
 DPI_API int32_t dpi_pace_is_open(const dpi_sampler_options *method);
+
+/* The method without a pace, and without all that goes with one. */
+DPI_API void dpi_pace_drop(dpi_sampler_options *method);
 
 /* Settles the pace of a method of which all else is filled in, budget, lengths and n_vocab too:
  *     AUTO    becomes TOP, or SHARE where share is given; NONE with a sparse vector (AMIN)
@@ -68,7 +75,6 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_pace_find(const dpi_pace_search *search,
  *     dpi_pace_texts_free(texts);
  * How many texts there are, and their logits, must depend on no record. */
 typedef struct dpi_pace_texts dpi_pace_texts;
-enum { DPI_PACE_TEXTS_MAX = 64 };
 
 /* For a method of which all but the pace is filled in, as for dpi_pace_find; it is copied. *texts
  * is the caller's; NULL after a failure. Errors: those of dpi_sampler_plan_make, MEMORY. */
@@ -89,6 +95,28 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_pace_texts_add(dpi_pace_texts *texts, cons
 DPI_API DPI_MUST_CHECK dpi_status dpi_pace_texts_settle(const dpi_pace_texts *texts,
                                                         dpi_sampler_options *method,
                                                         dpi_error *err);
+
+/* The same for another method: *method has all but the pace filled in, and n_tokens is at most that
+ * of create. The kind of pace and what was given of it are those of create. Errors: as
+ * dpi_pace_texts_settle. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_pace_texts_settle_other(const dpi_pace_texts *texts,
+                                                              dpi_sampler_options *method,
+                                                              dpi_error *err);
+
+/* What public texts are. All of it is public. */
+typedef struct dpi_public_texts {
+    int32_t n_texts;   /* 0: none */
+    int32_t n_ended;   /* of them; the others were cut */
+    int32_t n_longest; /* tokens of the longest */
+    int32_t n_mean;    /* of all on average, rounded up */
+    int32_t are_same;  /* 1: more than one, and all say the same. 0 where logits were added: what
+                          the texts say is not known */
+    int32_t n_enough;  /* n_tokens that would do for texts like these: a half more than the longest,
+                          a multiple of 8; 0: a text was cut, or it would be no quarter less than
+                          n_tokens is */
+} dpi_public_texts;
+/* texts NULL: none. */
+DPI_API void dpi_pace_texts_tell(const dpi_pace_texts *texts, dpi_public_texts *told);
 
 /* k of free steps: the likeliest tokens keep the form of a text (bench/UTILITY.md). */
 #define DPI_PACE_FREE_TOP_K 5

@@ -21,6 +21,7 @@
 #include "dpinfer/generation.h"
 #include "dpinfer/journal.h"
 #include "dpinfer/ledger.h"
+#include "dpinfer/pace.h"
 #include "dpinfer/prompts.h"
 #include "dpinfer/records.h"
 #include "dpinfer/session.h"
@@ -96,6 +97,9 @@ typedef struct dpi_release_options {
                            and a unit has that of the public centroid that its first record is
                            nearest to (dp/PRIVACY.md section 20). Only with add/remove, without
                            other labels and in one process that is not a job. 0 (default): none */
+    int32_t n_released; /* 0..DPI_EXAMPLES_MAX: rounds of so many texts of one label. Both prompts
+                           of a text have those of the round before as examples (dp/PRIVACY.md
+                           section 28). One process draws all texts. 0 (default): none */
     double histogram_rho; /* private labels: n_texts in proportion to a noisy histogram of the
                              units, at this cost, which is part of the budget. 0 (default): none */
     dpi_ledger *ledger;  /* the run is charged to it, and refused if it does not fit; the caller's,
@@ -138,6 +142,9 @@ DPI_API const dpi_run *dpi_release_run(const dpi_release *release);
 /* How its texts are worded; the release's own. */
 DPI_API const dpi_wording *dpi_release_wording(const dpi_release *release);
 
+/* The public texts that its pace was found from; the release's own. NULL: none were drawn. */
+DPI_API const dpi_pace_texts *dpi_release_public_texts(const dpi_release *release);
+
 /* Its prompts in full, as JSON: a string that the caller frees with dpi_private_free, of one
  * release always the same bytes, whose SHA-256 the claim has. docs/report.md has the keys. Errors:
  * MEMORY. */
@@ -161,6 +168,9 @@ typedef struct dpi_release_plan {
     int32_t rows_usual;      /* the same with units of n_unit_usual records: those that are
                                 measured */
     int32_t chat;            /* the dpi_chat of the prompts */
+    int32_t n_text_usual;    /* tokens of a usual text: of public ones on average where the pace is
+                                found from them, else T */
+    int32_t reserved;
     int64_t weight_bytes;    /* of the model, as stored */
     int64_t model_bytes;     /* of this process with the whole model in memory */
     int64_t session_bytes;   /* caches, work space, and prompts that are kept */
@@ -169,12 +179,14 @@ typedef struct dpi_release_plan {
     int64_t memory_usual_bytes; /* the peak with prompts of n_prompt_usual, and n_unit_usual
                                    records in a unit: caches grow with the records, in blocks */
     double read_bytes_per_second; /* from memory, all threads; 0: not known */
-    double seconds_at_least; /* each step reads each weight once; 0: not known */
+    double seconds_at_least; /* each step of these texts reads each weight once; 0: not known */
     double prompt_tokens_per_second; /* measured, with n_prompt_usual */
     double step_seconds;             /* measured: a step of all texts behind a short prompt */
-    double seconds;         /* of the run, with texts of T tokens and prompts of n_prompt_usual */
+    double seconds;         /* of the run, with texts of n_text_usual tokens and prompts of
+                               n_prompt_usual */
     double seconds_reading; /* of them with prompts */
-    double seconds_most;    /* with prompts of n_prompt_most; units with M records each */
+    double seconds_most;    /* with texts of T tokens, prompts of n_prompt_most, units of M records
+                               each */
 } dpi_release_plan;
 
 DPI_API void dpi_release_plan_init(dpi_release_plan *plan);

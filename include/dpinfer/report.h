@@ -73,6 +73,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_output_file(dpi_report *report, con
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_text_add(dpi_report *report, const char *label,
                                                       int32_t n_tokens, int32_t end,
                                                       dpi_error *err);
+/* What all texts together are, of which a report says nothing before: how many max_words has ended
+ * (-1: nobody counted them), how many are near copies of another one. */
+DPI_API void dpi_report_texts_told(dpi_report *report, int32_t n_at_max_words, int32_t n_alike);
 /* The charges of the dataset up to now, for the plot of its budget: the last 400. Errors: those of
  * dpi_ledger_charge_next; MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_charges(dpi_report *report, dpi_ledger *ledger,

@@ -85,6 +85,8 @@ typedef struct dpi_run {
                                 from so many public texts; 0: they are not */
     int32_t histogram;       /* of units per label: variance of its discrete Gaussian noise in units
                                 of 1/256; 0: there is none. What it costs is not in `plan` */
+    int32_t released;         /* so many texts of the round before stand in the prompts of a text;
+                                 0: there are no rounds */
     char grammar[20];         /* dpi_grammar_digest of that which texts are held to, in hexadecimal;
                                  "": there is none */
     char wording[DPI_DIGEST_HEX + 8]; /* SHA-256 of how texts are worded (wording.h), in

@@ -12,6 +12,7 @@
 
 #include "dpinfer/run.h"
 #include "dpinfer/ledger.h"
+#include "dpinfer/pace.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,6 +36,8 @@ typedef struct dpi_suggestion {
     int32_t hearing;                  /* a dpi_hearing */
     int64_t n_units;                  /* that are used; the others are left over */
     double clip, factor;              /* C; e^(2C / tau) */
+    int32_t n_private; /* T_p of a pace that counts tokens; 0: another one, or none */
+    int32_t reserved;
     double work; /* rows that all steps compute, beside those of the first suggestion */
 } dpi_suggestion;
 
@@ -45,8 +48,10 @@ typedef struct dpi_suggestion {
  * order: all texts with all tokens in the smallest batches with which references are heard; shorter
  * texts; fewer texts; the largest factor. `options` has method, budget, tau, and the wanted
  * n_tokens; what is said of batches is ignored. Errors: ARG (n_texts 1..n_units); those of
- * dpi_sampler_plan_make, if no setting has a plan. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_suggest(const dpi_sampler_options *options, int64_t n_units,
+ * dpi_sampler_plan_make, if no setting has a plan. texts: public ones, of which the pace of each
+ * setting is found: of as many tokens as are wanted, or more. NULL: the pace is as given. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_suggest(const dpi_sampler_options *options,
+                                              const dpi_pace_texts *texts, int64_t n_units,
                                               int32_t n_texts, dpi_suggestion *all, int32_t *n,
                                               int32_t *chosen, dpi_error *err);
 

@@ -87,6 +87,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_wording_check(const dpi_wording *wording, 
 DPI_API DPI_MUST_CHECK dpi_status dpi_wording_choose(const dpi_prompt_options *prompts,
                                                      const dpi_model *model, dpi_wording *wording,
                                                      dpi_bytes *stops, dpi_error *err);
+/* prompts->answer and answer_end: prompts end with the answer of the wording, and earlier answers
+ * with its first stop. wording NULL: with none. */
+DPI_API void dpi_wording_end_prompts(const dpi_wording *wording, dpi_prompt_options *prompts);
 /* 1: nothing is set, so that texts are those of the model without white space at their ends. */
 DPI_API int32_t dpi_wording_is_default(const dpi_wording *wording);
 /* Checks, and copies with all texts; NULL: the default. *copy is the caller's. Errors: ARG,

@@ -88,6 +88,10 @@ void dpi_augpe_free(dpi_augpe *f) {
 
 const dpi_claim *dpi_augpe_claim_of(const dpi_augpe *f) { return &f->claim; }
 
+const dpi_wording *dpi_augpe_wording(const dpi_augpe *f) {
+    return f->writer.rules ? dpi_word_rules_wording(f->writer.rules) : NULL;
+}
+
 void dpi_augpe_text(const dpi_augpe *f, int32_t index, const char **text, size_t *n_bytes) {
     const bool there = f->phase == DPI_PHASE_OVER && index >= 0 && index < f->options.n_texts;
     *text = !there ? NULL : f->chosen[index].data ? f->chosen[index].data : "";

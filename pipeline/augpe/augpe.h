@@ -21,13 +21,13 @@ typedef struct dpi_writer_slot {
     int32_t *tokens;    /* its prompt, private memory; NULL: that of prompt_seq */
     int32_t n_begun;    /* tokens at the end of its prompt that the text begins with */
     int32_t prompt_seq, most; /* most tokens that are drawn */
-    dpi_decoder *decoder; /* of the text */
     dpi_text *to;
 } dpi_writer_slot;
 
 /* Texts that are being written: n jobs, numbered from 0. */
 typedef struct dpi_writer {
     dpi_mask *mask;       /* of the grammar; NULL: none, or elsewhere */
+    dpi_word_rules *rules; /* of the wording; NULL: elsewhere */
     dpi_session *session; /* sequences of the slots, then of the public prompt; NULL: elsewhere */
     dpi_writer_slot slots[DPI_WRITER_SLOTS_MAX];
     int32_t n_slots, n, n_begun, n_done;

@@ -57,9 +57,6 @@ static dpi_status check_options(const dpi_augpe_options *o, dpi_error *err) {
     if (o->variation_prompt.data && n != 1)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "variation_prompt: found %d times {reference}, allowed once", n);
-    if (dpi_prompt_options_have_label(&o->prompts))
-        return dpi_fail(err, DPI_STATUS_ARG, "label: found {label} in a prompt, and an evolution "
-                                             "has no labels");
     DPI_TRY(dpi_check_range("n_parallel", o->n_parallel, 1, DPI_WRITER_SLOTS_MAX, err));
     DPI_TRY(dpi_check_range("max_per_unit", o->max_per_unit, 1, DPI_VOTE_RECORDS_MAX, err));
     if (o->ledger && !o->dataset)
@@ -68,6 +65,34 @@ static dpi_status check_options(const dpi_augpe_options *o, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "a ledger counts guarantees, and with a seed there is none");
     return DPI_STATUS_OK;
+}
+
+/* Elsewhere nothing is set: the library's rules are over the tokens of a model. */
+static dpi_status settle_wording(dpi_augpe *f, dpi_error *err) {
+    dpi_augpe_options *o = &f->options;
+    dpi_bytes stops[DPI_STOPS_MAX];
+    dpi_wording chosen;
+    dpi_wording_init(&chosen);
+    if (o->wording)
+        chosen = *o->wording;
+    DPI_TRY(dpi_wording_check(&chosen, err));
+    if (o->write && !dpi_wording_is_default(&chosen))
+        return dpi_fail(err, DPI_STATUS_ARG, "wording: found one with write, allowed with the "
+                                             "local model, whose tokens it is over");
+    if (chosen.keep_answer)
+        return dpi_fail(err, DPI_STATUS_ARG, "keep_answer: found 1, allowed 0: candidates are "
+                                             "compared with records, which have no answer");
+    if (!o->write) {
+        if (!o->grammar)
+            DPI_TRY(dpi_wording_choose(&o->prompts, o->model, &chosen, stops, err));
+        DPI_TRY(dpi_word_rules_create(&chosen, o->model, &f->writer.rules, err));
+    }
+    o->wording = o->write ? NULL : dpi_word_rules_wording(f->writer.rules);
+    dpi_wording_end_prompts(o->wording, &o->prompts);
+    if (dpi_prompt_options_have_label(&o->prompts))
+        return dpi_fail(err, DPI_STATUS_ARG, "label: found {label} in a prompt, and an evolution "
+                                             "has no labels");
+    return o->wording ? dpi_claim_bind_wording(&f->claim, o->wording, err) : DPI_STATUS_OK;
 }
 
 /* The context, and how many tokens of it a text has. */
@@ -107,6 +132,7 @@ dpi_status dpi_augpe_make_claim(dpi_augpe *f, dpi_error *err) {
     DPI_TRY(settle_context(o, &info, err));
     f->n_embd = info.n_embd;
     dpi_claim_init(c);
+    DPI_TRY(settle_wording(f, err));
     c->adjacency = o->adjacency;
     c->record_kind = dpi_records_kind(o->records);
     c->max_per_unit = dpi_records_has_units(o->records) ? o->max_per_unit : 0;

@@ -81,11 +81,9 @@ dpi_status dpi_writer_open(dpi_augpe *f, dpi_error *err) {
 static void end_text(dpi_writer_slot *s) {
     dpi_generation_free(s->generation);
     dpi_private_free(s->tokens);
-    dpi_decoder_free(s->decoder);
     s->generation = NULL;
     s->tokens = NULL;
     s->n_begun = 0;
-    s->decoder = NULL;
 }
 
 void dpi_writer_close(dpi_augpe *f) {
@@ -95,6 +93,7 @@ void dpi_writer_close(dpi_augpe *f) {
     }
     dpi_session_free(f->writer.session);
     dpi_mask_free(f->writer.mask);
+    dpi_word_rules_free(f->writer.rules);
     dpi_prompts_free(f->prompts);
     dpi_prompts_free(f->variation);
 }
@@ -131,29 +130,47 @@ static size_t find_end(dpi_augpe *f, const dpi_text *from) {
     return end;
 }
 
-/* Adds the text of a token: a decoder goes through all tokens of a text, since the first one of a
- * text loses the space that it begins with, and no other does. */
-static dpi_status put_token(dpi_writer_slot *s, int32_t token, dpi_error *err) {
-    const char *text;
-    size_t n;
-    DPI_TRY(dpi_decoder_push(s->decoder, token, &text, &n, err));
-    dpi_text_put(s->to, text, n);
+/* The tokens of a text behind the answer, as a part of both where the answer keeps its own: a text
+ * that begins anew may have a space more. *tokens [*n] has room for both. */
+static dpi_status tokenize_behind(dpi_augpe *f, dpi_bytes text, int32_t *tokens, size_t room,
+                                  size_t *n, dpi_error *err) {
+    const dpi_bytes answer = f->options.prompts.answer;
+    dpi_prompts_info info;
+    dpi_text both = {0};
+    dpi_prompts_info_init(&info);
+    DPI_TRY(dpi_prompts_info_get(f->prompts, &info, err));
+    const size_t n_answer = (size_t)info.n_answer;
+    const int32_t *own = dpi_prompts_public(f->prompts) + info.n_public - info.n_answer;
+    if (answer.data)
+        dpi_text_put(&both, answer.data, answer.n_bytes);
+    dpi_text_put(&both, text.data, text.n_bytes);
+    dpi_status status = both.failed ? dpi_no_memory(err, "candidates")
+                                    : dpi_tokenize(f->options.model, both.data, both.n_bytes, 0,
+                                                   tokens, room, n, err);
+    free(both.data);
+    if (status != DPI_STATUS_OK)
+        return status;
+    if (*n < n_answer || memcmp(tokens, own, n_answer * sizeof *own) != 0)
+        return dpi_tokenize(f->options.model, text.data, text.n_bytes, 0, tokens, room, n, err);
+    *n -= n_answer;
+    memmove(tokens, tokens + n_answer, *n * sizeof *tokens);
     return DPI_STATUS_OK;
 }
 
 /* The tokens of the part of `from` that stays: *tokens [*n], private memory of the caller's. */
 static dpi_status keep_beginning(dpi_augpe *f, const dpi_text *from, int32_t **tokens, size_t *n,
                                  dpi_error *err) {
-    const size_t end = find_end(f, from), room = 4 * end + 5;
+    const dpi_bytes kept = {from->data, find_end(f, from)};
+    const size_t room = 4 * (kept.n_bytes + f->options.prompts.answer.n_bytes) + 5;
     *n = 0;
     *tokens = dpi_private_malloc(room * sizeof **tokens);
     if (!*tokens)
         return dpi_no_memory(err, "candidates");
-    return dpi_tokenize(f->options.model, from->data, end, 0, *tokens, room, n, err);
+    return kept.n_bytes > 0 ? tokenize_behind(f, kept, *tokens, room, n, err) : DPI_STATUS_OK;
 }
 
-/* s->tokens [*n_tokens], the prompt of a text that begins with begun [n], which goes into the text:
- * behind the public prompt. */
+/* s->tokens [*n_tokens], the prompt of a text that begins with begun [n]: behind the public prompt.
+ */
 static dpi_status put_behind(dpi_augpe *f, const int32_t *begun, size_t n, dpi_writer_slot *s,
                              size_t *n_tokens, dpi_error *err) {
     dpi_prompts_info info;
@@ -165,8 +182,6 @@ static dpi_status put_behind(dpi_augpe *f, const int32_t *begun, size_t n, dpi_w
         return dpi_no_memory(err, "candidates");
     memcpy(s->tokens, dpi_prompts_public(f->prompts), n_public * sizeof *s->tokens);
     memcpy(s->tokens + n_public, begun, n * sizeof *begun);
-    for (size_t i = 0; i < n; i++)
-        DPI_TRY(put_token(s, begun[i], err));
     s->n_begun = (int32_t)n;
     s->most = f->options.n_tokens - s->n_begun;
     *n_tokens = n_public + n;
@@ -231,37 +246,33 @@ static dpi_status begin_text(dpi_augpe *f, int32_t seq, dpi_error *err) {
     dpi_generation_options o;
     dpi_prompts_info info;
     size_t n_tokens = 0;
-    dpi_prompts_info_init(&info);
-    DPI_TRY(dpi_prompts_info_get(f->prompts, &info, err));
     dpi_augpe_job(f, w->n_begun, &from, &s->to);
     w->n_begun++;
     dpi_augpe_empty(s->to);
-    DPI_TRY(dpi_decoder_create(f->options.model, &s->decoder, err));
     DPI_TRY(make_prompt(f, from, s, &n_tokens, err));
     s->bits = dpi_augpe_public_bits(f);
     s->prompt_seq = w->n_slots;
+    dpi_prompts_info_init(&info); /* the answer ends each of its prompts */
+    DPI_TRY(dpi_prompts_info_get(s->tokens && s->n_begun == 0 ? f->variation : f->prompts, &info,
+                                 err));
     dpi_generation_options_init(&o);
     o.session = w->session, o.sampler = s->sampler, o.first_seq = seq;
     o.public_tokens = s->tokens ? s->tokens : dpi_prompts_public(f->prompts);
     o.n_public = s->tokens ? n_tokens : (size_t)info.n_public;
     o.prompt_seqs = s->tokens ? NULL : &s->prompt_seq;
     o.mask = w->mask;
+    o.rules = w->rules, o.n_answer = info.n_answer, o.text = DPI_TEXT_PIECES;
     o.n_begun = s->n_begun;
     return dpi_generation_create(&o, &s->generation, err);
 }
 
-/* What a token completes. One that has as many tokens as it may have is ended. */
+/* A text that has as many tokens as it may have is ended. */
 static dpi_status add_token(dpi_writer *w, dpi_writer_slot *s, const dpi_generation_event *e,
                             dpi_error *err) {
-    const char *held;
-    size_t n_held;
-    if (e->type == DPI_EVENT_TOKEN)
-        DPI_TRY(put_token(s, e->token, err));
+    dpi_text_put(s->to, e->text, e->n_bytes);
     if (e->type == DPI_EVENT_TOKEN && e->n_drawn >= s->most)
         dpi_generation_cancel(s->generation);
     if (e->type == DPI_EVENT_END) {
-        dpi_decoder_finish(s->decoder, &held, &n_held);
-        dpi_text_put(s->to, held, n_held);
         end_text(s);
         w->n_done++;
     }

@@ -15,6 +15,7 @@
 #include "dp/mechanism/mechanism.h"
 #include "dp/methods/parameters.h"
 #include "dpinfer/ledger.h"
+#include "dpinfer/prompts.h"
 #include "pipeline/journal/digest.h"
 #include "pipeline/journal/json_text.h"
 #include "pipeline/run.h"
@@ -66,6 +67,8 @@ static const field bound_fields[] = {
     {.key = "grammar", .type = TEXT, AT(grammar), .zero_is_null = true},
     {.key = "wording", .type = TEXT, AT(wording), .zero_is_null = true},
     {.key = "prompts", .type = TEXT, AT(prompts), .zero_is_null = true},
+    {.key = "released", .type = INT, AT(released), .min = 1, .max = DPI_EXAMPLES_MAX,
+     .zero_is_null = true},
     {.key = "pace_texts", .type = INT, AT(pace_texts), .min = 1, .max = INT32_MAX,
      .zero_is_null = true},
     {.key = "pace_given", .type = NAME, AT(pace_given), .name_of = dpi_pace_given_name,

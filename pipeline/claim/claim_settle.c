@@ -125,6 +125,13 @@ static dpi_status check_bound(const dpi_claim *c, dpi_error *err) {
     return check_digest("prompts", c->prompts, DPI_DIGEST_HEX, err);
 }
 
+/* Only texts that are drawn have prompts, and only a run has rounds. */
+static dpi_status check_released(const dpi_claim *c, dpi_error *err) {
+    dpi_sampler_options o;
+    const dpi_claim_part *texts = dpi_claim_sampler(c, &o);
+    return dpi_run_check_released(c->released, texts ? texts->n_runs : 0, err);
+}
+
 static dpi_status check_part(const dpi_claim *c, const dpi_claim_part *p, dpi_error *err) {
     const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
     if (!m)
@@ -225,6 +232,7 @@ dpi_status dpi_claim_settle(dpi_claim *c, dpi_error *err) {
         p->is_pure = p->n_cost = 0;
         DPI_TRY(dpi_mechanism_ops_get(p->mechanism)->settle(c, p, err));
     }
+    DPI_TRY(check_released(c, err));
     DPI_TRY(compose(c, err));
     return settle_ledger(c, err);
 }

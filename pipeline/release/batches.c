@@ -50,40 +50,76 @@ static dpi_status assign_unit(dpi_source *s, size_t unit, const char *text, size
     return dpi_partition_assign(s->partition, unit, range_of(s, unit), text, n_bytes, &batch, err);
 }
 
-/* Reads the k-th record of a unit to its prompt (NULL: null, or there is none), and with the first
- * one the unit to its batch if there is one to find. */
-static dpi_status read_record(dpi_source *s, size_t unit, size_t k, bool assign,
-                              dpi_prompt *prompt, dpi_error *err) {
+/* The text of the k-th record of a unit, freed with dpi_private_free (NULL: null, or there is
+ * none), and with the first one the unit to its batch if there is one to find. */
+static dpi_status read_text(dpi_source *s, size_t unit, size_t k, bool assign, char **text,
+                            size_t *n_bytes, dpi_error *err) {
     const size_t i = dpi_records_of_unit(s->records, unit, k);
-    char *text = NULL;
-    size_t n_bytes = 0;
-    *prompt = (dpi_prompt){0};
+    *text = NULL;
+    *n_bytes = 0;
     DPI_TRY(dpi_plan_check_cancelled(s->plan, "records are read", err));
     if (i == SIZE_MAX)
         return DPI_STATUS_OK;
     if (dpi_source_pays(s, unit))
-        DPI_TRY(dpi_records_read(s->records, i, &text, &n_bytes, err));
-    dpi_status status = DPI_STATUS_OK;
-    if (assign && k == 0)
-        status = assign_unit(s, unit, text, n_bytes, err);
+        DPI_TRY(dpi_records_read(s->records, i, text, n_bytes, err));
+    const dpi_status status =
+        assign && k == 0 ? assign_unit(s, unit, *text, *n_bytes, err) : DPI_STATUS_OK;
+    if (status != DPI_STATUS_OK) {
+        dpi_private_free(*text);
+        *text = NULL;
+    }
+    return status;
+}
+
+static dpi_status encode(const dpi_prompts *prompts, const char *text, size_t n_bytes,
+                         dpi_prompt *prompt, dpi_error *err) {
+    return dpi_prompts_encode(prompts, text, n_bytes, &prompt->tokens, &prompt->n_tokens, err);
+}
+
+/* The same record to its prompt. */
+static dpi_status read_record(dpi_source *s, size_t unit, size_t k, bool assign,
+                              const dpi_prompts *prompts, dpi_prompt *prompt, dpi_error *err) {
+    char *text;
+    size_t n_bytes;
+    *prompt = (dpi_prompt){0};
+    dpi_status status = read_text(s, unit, k, assign, &text, &n_bytes, err);
     if (status == DPI_STATUS_OK)
-        status = dpi_prompts_encode(dpi_plan_prompts(s->plan, label_of(s, unit)), text, n_bytes,
-                                    &prompt->tokens, &prompt->n_tokens, err);
+        status = encode(prompts, text, n_bytes, prompt, err);
     dpi_private_free(text);
-    s->n_null += status == DPI_STATUS_OK && !prompt->tokens;
+    s->n_null += status == DPI_STATUS_OK && !prompt->tokens &&
+                 dpi_records_of_unit(s->records, unit, k) != SIZE_MAX;
     return status;
 }
 
 /* ---- Which records make up which batch ------------------------------------------------------- */
 
-static dpi_status keep_prompts(dpi_source *s, size_t n_units, dpi_error *err) {
+static dpi_status keep_record(dpi_source *s, size_t unit, size_t k, dpi_kept *to, dpi_error *err) {
+    *to = (dpi_kept){0};
+    if (s->plan->options.n_released > 0) /* prompts follow from texts that come first */
+        return read_text(s, unit, k, true, &to->text, &to->n_bytes, err);
+    return read_record(s, unit, k, true, dpi_plan_prompts(s->plan, label_of(s, unit)), &to->prompt,
+                       err);
+}
+
+static dpi_status keep_records(dpi_source *s, size_t n_units, dpi_error *err) {
     const size_t M = per_unit(s), n = n_units * M;
     s->kept = dpi_private_malloc(n * sizeof *s->kept);
     if (!s->kept)
         return dpi_no_memory(err, "the prompts of the records");
     for (; s->n_kept < n; s->n_kept++)
-        DPI_TRY(read_record(s, s->n_kept / M, s->n_kept % M, true, &s->kept[s->n_kept], err));
+        DPI_TRY(keep_record(s, s->n_kept / M, s->n_kept % M, &s->kept[s->n_kept], err));
     return DPI_STATUS_OK;
+}
+
+static dpi_status find_group(dpi_source *s, size_t unit, dpi_groups *groups, dpi_error *err) {
+    const dpi_kept *k = &s->kept[unit * per_unit(s)];
+    dpi_prompt prompt = k->prompt;
+    if (k->text)
+        DPI_TRY(encode(dpi_plan_prompts(s->plan, -1), k->text, k->n_bytes, &prompt, err));
+    const dpi_status status = dpi_groups_of_record(groups, &prompt, &s->group_of[unit], err);
+    if (k->text)
+        dpi_private_free(prompt.tokens);
+    return status;
 }
 
 /* Groups of similar records: that of a unit is told by its first record. */
@@ -93,10 +129,10 @@ static dpi_status find_groups(dpi_source *s, size_t n_units, dpi_groups *groups,
         return dpi_no_memory(err, "the groups of records");
     for (size_t u = 0; u < n_units; u++)
         s->group_of[u] = -1; /* not known yet */
-    DPI_TRY(keep_prompts(s, n_units, err));
+    DPI_TRY(keep_records(s, n_units, err));
     for (size_t u = 0; u < n_units; u++) {
         DPI_TRY(dpi_plan_check_cancelled(s->plan, "records are read", err));
-        DPI_TRY(dpi_groups_of_record(groups, &s->kept[u * per_unit(s)], &s->group_of[u], err));
+        DPI_TRY(find_group(s, u, groups, err));
     }
     return DPI_STATUS_OK;
 }
@@ -216,7 +252,7 @@ static dpi_status make_partition(dpi_source *s, dpi_groups *groups, dpi_error *e
     if (s->group_of)
         narrow_batches(s, n_units);
     else if (dpi_partition_is_assigned(s->partition))
-        DPI_TRY(o.subsample > 0 ? draw_batches(s, n_units, err) : keep_prompts(s, n_units, err));
+        DPI_TRY(o.subsample > 0 ? draw_batches(s, n_units, err) : keep_records(s, n_units, err));
     else if (o.by_label)
         DPI_TRY(put_in_batches(s, n_units, err));
     else
@@ -275,8 +311,10 @@ void dpi_source_set_payers(dpi_source *s, uint8_t *pays) {
 }
 
 void dpi_source_free(dpi_source *s) {
-    for (size_t i = 0; i < s->n_kept; i++)
-        dpi_private_free(s->kept[i].tokens);
+    for (size_t i = 0; i < s->n_kept; i++) {
+        dpi_private_free(s->kept[i].prompt.tokens);
+        dpi_private_free(s->kept[i].text);
+    }
     dpi_private_free(s->kept);
     dpi_private_free(s->group_of);
     dpi_partition_free(s->partition);
@@ -287,35 +325,46 @@ void dpi_source_free(dpi_source *s) {
 
 /* ---- One batch ------------------------------------------------------------------------------- */
 
-/* The k-th record of a unit into a slot: the kept prompt, or a fresh one. */
-static dpi_status fill_slot(dpi_source *s, dpi_slots *to, size_t slot, size_t unit, size_t k,
+/* A kept record has no other use. */
+static dpi_status move_kept(dpi_kept *kept, const dpi_prompts *prompts, dpi_prompt *prompt,
                             dpi_error *err) {
-    const size_t at = unit * per_unit(s) + k;
+    dpi_status status = DPI_STATUS_OK;
+    *prompt = kept->prompt;
+    if (kept->text)
+        status = encode(prompts, kept->text, kept->n_bytes, prompt, err);
+    dpi_private_free(kept->text);
+    *kept = (dpi_kept){0};
+    return status;
+}
+
+/* The k-th record of a unit into a slot: the kept one, or read afresh. */
+static dpi_status fill_slot(dpi_source *s, const dpi_prompts *prompts, dpi_slots *to, size_t slot,
+                            size_t unit, size_t k, dpi_error *err) {
     dpi_prompt prompt;
-    if (s->kept) {
-        prompt = s->kept[at];
-        s->kept[at] = (dpi_prompt){0};
-    } else {
-        DPI_TRY(read_record(s, unit, k, false, &prompt, err));
-    }
+    DPI_TRY(s->kept ? move_kept(&s->kept[unit * per_unit(s) + k], prompts, &prompt, err)
+                    : read_record(s, unit, k, false, prompts, &prompt, err));
     to->tokens[slot] = prompt.tokens;
     to->n_tokens[slot] = prompt.n_tokens;
     return DPI_STATUS_OK;
 }
 
 /* The one record of a plain release, for all texts of a place. */
-static dpi_status load_reference(dpi_source *s, dpi_slots *to, dpi_error *err) {
+static dpi_status load_reference(dpi_source *s, const dpi_prompts *prompts, dpi_slots *to,
+                                 dpi_error *err) {
     if (s->plan->options.reference < 0 || to->tokens[0])
         return DPI_STATUS_OK;
-    DPI_TRY(fill_slot(s, to, 0, (size_t)s->plan->options.reference, 0, err));
+    DPI_TRY(fill_slot(s, prompts, to, 0, (size_t)s->plan->options.reference, 0, err));
     return to->tokens[0] ? DPI_STATUS_OK
                          : dpi_fail(err, DPI_STATUS_FORMAT,
                                     "reference: the record is empty or unreadable");
 }
 
-dpi_status dpi_source_load(dpi_source *s, int32_t text, dpi_slots *to, dpi_error *err) {
+dpi_status dpi_source_load(dpi_source *s, int32_t text, const dpi_prompts *prompts, dpi_slots *to,
+                           dpi_error *err) {
+    if (!prompts)
+        prompts = dpi_plan_prompts(s->plan, dpi_source_label(s, text));
     if (dpi_plan_is_plain(s->plan))
-        return load_reference(s, to, err);
+        return load_reference(s, prompts, to, err);
     dpi_batch batch;
     dpi_partition_batch(s->partition, text, &batch);
     const dpi_spread *part = s->plan->options.spread;
@@ -323,7 +372,7 @@ dpi_status dpi_source_load(dpi_source *s, int32_t text, dpi_slots *to, dpi_error
     const size_t from = part ? (size_t)part->index : 0;
     for (size_t slot = 0; slot < own_slots(s, batch.n_records) * M; slot++) {
         const size_t u = from + slot / M * step;
-        DPI_TRY(fill_slot(s, to, slot, batch.records ? batch.records[u] : batch.first + u,
+        DPI_TRY(fill_slot(s, prompts, to, slot, batch.records ? batch.records[u] : batch.first + u,
                           slot % M, err));
     }
     return DPI_STATUS_OK;

@@ -248,6 +248,7 @@ typedef struct passes {
     const dpi_plan *plan;
     const rates *t;
     int32_t n_prompt, n_seq; /* tokens of a private prompt; rows of a text */
+    int32_t n_tokens;        /* of a text */
     double reading, drawing;
 } passes;
 
@@ -278,7 +279,7 @@ static double step_seconds(const passes *p, int32_t n_texts, double n_tokens) {
 
 /* One pass over the places, of which a text that is new may begin in one; false: all is over. */
 static bool pass(passes *p, pass_text *places, int32_t *n_left) {
-    const int32_t n_seq = p->n_seq, n_tokens = p->plan->claim.method.n_tokens;
+    const int32_t n_seq = p->n_seq, n_tokens = p->n_tokens;
     pass_text *reading = NULL, *unused = NULL;
     bool alive = false;
     int32_t n_steps = 0;
@@ -337,13 +338,15 @@ static dpi_status add_seconds(const dpi_plan *plan, const rates *t, dpi_release_
     passes p = {.plan = plan,
                 .t = t,
                 .n_prompt = needs->n_prompt_most,
-                .n_seq = plan->options.session.n_seq};
+                .n_seq = plan->options.session.n_seq,
+                .n_tokens = plan->claim.method.n_tokens};
     const double usual = dpi_plan_rows(plan, needs->n_unit_usual);
     run_texts(&p, places);
     /* Steps of more rows than were measured take longer in proportion, at most. */
     needs->seconds_most = p.reading + p.drawing * p.n_seq / usual;
     p.n_prompt = needs->n_prompt_usual;
     p.n_seq = dpi_plan_rows(plan, needs->n_unit_usual);
+    p.n_tokens = needs->n_text_usual;
     run_texts(&p, places);
     needs->seconds_reading = p.reading;
     needs->seconds = p.reading + p.drawing;

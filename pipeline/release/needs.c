@@ -95,14 +95,15 @@ dpi_status dpi_plan_session_memory(const dpi_plan *plan, int32_t n_parallel, uin
 }
 
 /* By content the prompts of all records are kept from the begin on: so many as the batches have
- * slots, as the number of records is secret. */
+ * slots, as the number of records is secret. Where there are rounds their texts are, which take no
+ * more, but for records that are cut to fit. */
 static uint64_t kept_memory(const dpi_plan *plan, int32_t n_prompt_most) {
     const dpi_sampler_options *m = &plan->claim.method;
     const bool by_content = m->adjacency == DPI_ADJACENCY_ADD_REMOVE && m->subsample == 0;
     if (dpi_plan_is_plain(plan) || !by_content)
         return 0;
     return (uint64_t)plan->claim.n_texts * (uint64_t)(plan->options.session.n_seq - 1) *
-           ((uint64_t)n_prompt_most * sizeof(int32_t) + sizeof(dpi_prompt));
+           ((uint64_t)n_prompt_most * sizeof(int32_t) + sizeof(dpi_kept));
 }
 
 /* The peak: this process, which has opened the model, and what computing adds. */
@@ -137,13 +138,20 @@ static dpi_status plan_memory(const dpi_plan *plan, dpi_release_plan *needs, dpi
 
 /* Every step reads every weight once, for all rows. */
 static dpi_status plan_time(const dpi_plan *plan, dpi_release_plan *needs, dpi_error *err) {
-    const double steps = (double)plan->claim.n_texts * (double)plan->claim.method.n_tokens /
+    const double steps = (double)plan->claim.n_texts * (double)needs->n_text_usual /
                          (double)plan->options.n_parallel;
     needs->read_bytes_per_second = measure_bandwidth();
     if (needs->read_bytes_per_second > 0)
         needs->seconds_at_least =
             steps * (double)plan->info.weight_bytes / needs->read_bytes_per_second;
     return dpi_plan_measure(plan, needs, err);
+}
+
+/* Private texts may be longer than public ones: what they may need at most is said, too. */
+static int32_t usual_text(const dpi_plan *plan) {
+    dpi_public_texts told;
+    dpi_pace_texts_tell(plan->public_texts, &told);
+    return told.n_texts > 0 ? told.n_mean : plan->claim.method.n_tokens;
 }
 
 static int32_t usual_record(const dpi_plan *plan, const dpi_release_plan *needs) {
@@ -166,6 +174,7 @@ dpi_status dpi_plan_needs(const dpi_plan *plan, dpi_release_plan *needs, dpi_err
                                  plan->options.session.n_seq * plan->options.n_parallel,
                              .chat = plan->prompts_info.chat};
     const int32_t most = dpi_sampler_per_unit(&plan->claim.method);
+    made.n_text_usual = usual_text(plan);
     made.n_record_usual = usual_record(plan, needs);
     made.n_unit_usual =
         needs->n_unit_usual > 0 && needs->n_unit_usual < most ? needs->n_unit_usual : most;

@@ -12,6 +12,7 @@ void dpi_plan_free(dpi_plan *plan) {
     dpi_labels_free(&plan->labels);
     dpi_mask_free(plan->mask);
     dpi_word_rules_free(plan->rules);
+    dpi_pace_texts_free(plan->public_texts);
 }
 
 bool dpi_plan_is_plain(const dpi_plan *plan) {
@@ -26,6 +27,11 @@ int32_t dpi_plan_n_texts(const dpi_plan *plan) {
 
 const dpi_prompts *dpi_plan_prompts(const dpi_plan *plan, int32_t label) {
     return plan->prompts[label >= 0 && plan->n_prompts > 1 ? label : 0];
+}
+
+dpi_bytes dpi_plan_label(const dpi_plan *plan, int32_t label) {
+    const bool named = plan->labels.n > 0 && dpi_prompt_options_have_label(&plan->options.prompts);
+    return named && label >= 0 ? dpi_labels_meaning(&plan->labels, label) : (dpi_bytes){NULL, 0};
 }
 
 void dpi_plan_random(const dpi_plan *plan, uint64_t *bits, dpi_random_fn *random, void **user) {

@@ -5,6 +5,7 @@
 #ifndef DPI_RELEASE_PLAN_H
 #define DPI_RELEASE_PLAN_H
 
+#include "dpinfer/pace.h"
 #include "dpinfer/release.h"
 #include "pipeline/release/labels.h"
 
@@ -13,6 +14,13 @@ typedef struct dpi_prompt {
     int32_t *tokens; /* private memory */
     size_t n_tokens;
 } dpi_prompt;
+
+/* A record that is read before its text begins. */
+typedef struct dpi_kept {
+    dpi_prompt prompt; /* or, where that depends on texts that are not written yet: */
+    char *text;        /* [n_bytes] private memory, the whole record */
+    size_t n_bytes;
+} dpi_kept;
 
 typedef struct dpi_plan {
     dpi_release_options options; /* with every default filled in */
@@ -24,6 +32,7 @@ typedef struct dpi_plan {
     dpi_prompts_info prompts_info; /* the longest of them, and the least that is shared */
     dpi_mask *mask;                /* NULL: without a grammar */
     dpi_word_rules *rules;              /* of the wording, always */
+    dpi_pace_texts *public_texts;  /* that the pace was found from; NULL: it was given */
     dpi_sampler_plan sampler;      /* of each text: to calibrate takes long with some accountants */
 } dpi_plan;
 
@@ -37,6 +46,8 @@ bool dpi_plan_is_plain(const dpi_plan *plan);
 int32_t dpi_plan_n_texts(const dpi_plan *plan);
 /* The prompts of a label; index -1: there are none. */
 const dpi_prompts *dpi_plan_prompts(const dpi_plan *plan, int32_t label);
+/* What {label} stands for in the prompts of a label; data NULL: they do not name it. */
+dpi_bytes dpi_plan_label(const dpi_plan *plan, int32_t label);
 /* The random bits of the options: a caller's source, that of the seed with the state *bits, or
  * NULL, the system's. */
 void dpi_plan_random(const dpi_plan *plan, uint64_t *bits, dpi_random_fn *random, void **user);
@@ -53,6 +64,15 @@ int64_t dpi_plan_public_texts(const dpi_run *claim);
 /* The pace of the claim, from public texts where it is not given: before a record is read. Errors:
  * as dpi_pace_find, dpi_session_create. */
 dpi_status dpi_plan_settle_pace(dpi_plan *plan, dpi_error *err);
+
+/* settle_released.c: whether there can be rounds, without the model. Errors: ARG, UNSUPPORTED. */
+dpi_status dpi_plan_check_released(const dpi_release_options *options, dpi_error *err);
+/* Whether several processes can draw the texts: not where there are rounds. Errors: UNSUPPORTED. */
+dpi_status dpi_plan_check_shared(const dpi_release_options *options, dpi_error *err);
+/* *info, of prompts with these options, becomes that of the longest ones with the texts of a round.
+ * Errors: ARG (they do not fit), those of dpi_prompts_create. */
+dpi_status dpi_plan_released_length(const dpi_plan *plan, const dpi_prompt_options *options,
+                                    dpi_prompts_info *info, dpi_error *err);
 
 /* needs.c: most memory that the session and the samplers of n_parallel texts take. */
 dpi_status dpi_plan_session_memory(const dpi_plan *plan, int32_t n_parallel, uint64_t *n_bytes,

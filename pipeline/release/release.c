@@ -43,6 +43,10 @@ const dpi_wording *dpi_release_wording(const dpi_release *r) {
     return dpi_word_rules_wording(r->plan.rules);
 }
 
+const dpi_pace_texts *dpi_release_public_texts(const dpi_release *r) {
+    return r->plan.public_texts;
+}
+
 dpi_status dpi_release_plan_get(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
     return dpi_plan_needs(&r->plan, plan, err);
 }

@@ -57,9 +57,11 @@ typedef void (*dpi_report_row_fn)(void *user, const char *path, const char *key,
 void dpi_report_flatten(const json_t *section, dpi_report_row_fn on_row, void *user);
 /* A number, flag or null as people read it: an upper bound is rounded up. Not for strings. */
 void dpi_report_value(const char *key, const json_t *value, char *text, size_t size);
+/* What the texts of the section `output` are, as far as somebody counted, in a sentence. */
+struct dpi_text;
+void dpi_report_put_texts(struct dpi_text *text, const json_t *output);
 
 /* Plots, each an SVG element that is added to the text. */
-struct dpi_text;
 void dpi_report_plot_guess(struct dpi_text *text, const json_t *report);
 void dpi_report_plot_budget(struct dpi_text *text, const json_t *report);
 void dpi_report_plot_charges(struct dpi_text *text, const json_t *report);
@@ -67,6 +69,4 @@ void dpi_report_plot_lengths(struct dpi_text *text, const json_t *report);
 void dpi_report_plot_labels(struct dpi_text *text, const json_t *report);
 /* What is drawn goes to the end of the text. */
 dpi_draw dpi_report_draw(struct dpi_text *text);
-/* Text with what is markup escaped. */
-
 #endif

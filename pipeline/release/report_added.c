@@ -20,7 +20,7 @@ bool dpi_report_added_init(dpi_report_added *a) {
         (dpi_report_added){.meta = json_object(), .charges = json_array(), .labels = json_object()};
     a->wording = json_null();
     a->prompts = json_null();
-    a->n_text_bytes = -1;
+    a->n_text_bytes = a->n_at_max_words = a->n_alike = -1;
     sha256_init(&a->digest);
     return a->meta && a->charges && a->labels;
 }
@@ -176,6 +176,11 @@ dpi_status dpi_report_text_add(dpi_report *report, const char *label, int32_t n_
     return !label || count_label(a, label) ? DPI_STATUS_OK : dpi_no_memory(err, "the report");
 }
 
+void dpi_report_texts_told(dpi_report *report, int32_t n_at_max_words, int32_t n_alike) {
+    report->added.n_at_max_words = n_at_max_words;
+    report->added.n_alike = n_alike;
+}
+
 /* The recorded section, with what follows from the rest of it. */
 static json_t *complete_recorded(const dpi_report_added *a, const dpi_claim *claim) {
     json_t *output = json_deep_copy(a->recorded), *count;
@@ -200,6 +205,9 @@ static void hash_text(const dpi_report_added *a, char hex[DPI_DIGEST_HEX + 1]) {
     dpi_digest_end(&context, hex);
 }
 
+/* null: nobody counted. */
+static json_t *count_json(int64_t n) { return n >= 0 ? json_integer(n) : json_null(); }
+
 /* Texts by their tokens; null where somebody counted none. */
 static json_t *lengths_json(const dpi_report_added *a) {
     json_t *lengths = a->n_unknown > 0 ? json_null() : json_array();
@@ -220,14 +228,15 @@ json_t *dpi_report_output_json(const dpi_report_added *a, const dpi_claim *claim
         return json_null();
     hash_text(a, hex);
     const bool hashed = a->n_bytes > 0 || a->is_file;
-    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:o, s:O}", "sha256",
+    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:o, s:O}", "sha256",
                      hashed ? json_string(hex) : json_null(), "n_bytes",
                      hashed ? json_integer(a->n_bytes) : json_null(), "form",
                      formed ? json_string(a->jsonl ? "jsonl" : "text") : json_null(), "text_bytes",
-                     formed ? json_integer(a->n_text_bytes) : json_null(), "texts",
+                     count_json(a->n_text_bytes), "texts",
                      (json_int_t)a->n_texts, "tokens",
                      known ? json_integer(a->n_tokens) : json_null(), "ended",
-                     known ? json_integer(a->n_ended) : json_null(), "tokens_most",
+                     known ? json_integer(a->n_ended) : json_null(), "at_max_words",
+                     count_json(a->n_at_max_words), "alike", count_json(a->n_alike), "tokens_most",
                      (json_int_t)dpi_claim_n_tokens(claim), "lengths", lengths_json(a), "labels",
                      a->labels);
 }
@@ -271,6 +280,8 @@ static bool is_count_or_null(const json_t *value, bool null) {
     return null ? json_is_null(value) : is_count(value);
 }
 
+static bool may_be_count(const json_t *value) { return json_is_null(value) || is_count(value); }
+
 static bool is_hash(const json_t *value) {
     return dpi_is_hex(json_string_value(value), DPI_DIGEST_HEX);
 }
@@ -286,13 +297,15 @@ static bool is_output(const json_t *output) {
     bool ok = (json_is_null(hash) || is_hash(hash)) && json_is_object(labels) &&
               json_object_size(labels) <= DPI_REPORT_LABELS_MAX &&
               (unknown || json_array_size(lengths) == DPI_REPORT_BINS) &&
-              json_object_size(output) == 10 &&
+              json_object_size(output) == 12 &&
               (json_is_null(form) ||
                (name && (strcmp(name, "jsonl") == 0 || strcmp(name, "text") == 0))) &&
               is_count_or_null(json_object_get(output, "text_bytes"), json_is_null(form)) &&
               is_count_or_null(json_object_get(output, "n_bytes"), json_is_null(hash)) &&
               is_count_or_null(json_object_get(output, "tokens"), unknown) &&
               is_count_or_null(json_object_get(output, "ended"), unknown) &&
+              may_be_count(json_object_get(output, "at_max_words")) &&
+              may_be_count(json_object_get(output, "alike")) &&
               is_count(json_object_get(output, "texts")) &&
               is_count(json_object_get(output, "tokens_most"));
     json_array_foreach(lengths, i, value) ok = ok && is_count(value);
@@ -324,13 +337,16 @@ static bool fit_lengths(const json_t *output, const dpi_claim *c, json_int_t *n_
 
 bool dpi_report_output_fits(const dpi_report_added *a, const dpi_claim *c) {
     const json_t *labels = json_object_get(a->recorded, "labels");
+    const json_int_t n_ended = json_integer_value(json_object_get(a->recorded, "ended"));
+    const json_int_t n_alike = json_integer_value(json_object_get(a->recorded, "alike"));
     const char *key;
     json_t *count;
     json_int_t n_texts;
     if (!json_is_object(a->recorded))
         return true;
-    bool ok = fit_lengths(a->recorded, c, &n_texts) &&
-              json_integer_value(json_object_get(a->recorded, "ended")) <= n_texts &&
+    bool ok = fit_lengths(a->recorded, c, &n_texts) && n_ended <= n_texts &&
+              json_integer_value(json_object_get(a->recorded, "at_max_words")) <= n_ended &&
+              n_alike <= n_texts && n_alike != 1 && /* a text is like another one */
               json_object_size(labels) <= (size_t)c->n_labels;
     json_object_foreach((json_t *)labels, key, count) { /* a text has one label at most */
         ok = ok && json_integer_value(count) > 0 && json_integer_value(count) <= n_texts;

@@ -22,6 +22,7 @@ typedef struct dpi_report_added {
     struct sha256_ctx digest; /* of the output so far */
     int64_t n_bytes, n_texts, n_tokens, n_ended;
     int64_t n_unknown;    /* texts whose tokens nobody counted */
+    int32_t n_at_max_words, n_alike; /* of all texts; -1: nobody counted them */
     int64_t n_text_bytes; /* -1: the form of the output is not said */
     bool is_file;         /* the digest is that of a whole file */
     bool jsonl;

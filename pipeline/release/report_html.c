@@ -139,12 +139,9 @@ static void put_texts(dpi_text *t, const json_t *report) {
     const json_t *output = json_object_get(report, "output");
     if (!json_is_object(output))
         return;
-    dpi_text_add(t,
-                 "<h2>The texts</h2>\n<p>%" JSON_INTEGER_FORMAT " texts of %" JSON_INTEGER_FORMAT
-                 " tokens in all; %" JSON_INTEGER_FORMAT " came to an end of their own.</p>\n",
-                 json_integer_value(json_object_get(output, "texts")),
-                 json_integer_value(json_object_get(output, "tokens")),
-                 json_integer_value(json_object_get(output, "ended")));
+    dpi_text_add(t, "<h2>The texts</h2>\n<p>");
+    dpi_report_put_texts(t, output);
+    dpi_text_add(t, "</p>\n");
     dpi_report_plot_labels(t, report);
     dpi_report_plot_lengths(t, report);
 }

@@ -198,9 +198,31 @@ static void put_plain(dpi_text *f, const json_t *report) {
     put_item(f, "Not covered", "not_covered", json_object_get(plain, "not_covered"));
 }
 
+static void put_count(dpi_text *t, const json_t *output, const char *key, const char *format) {
+    const json_t *value = json_object_get(output, key);
+    char count[24];
+    if (!json_is_integer(value))
+        return;
+    snprintf(count, sizeof count, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    for (const char *c = format; *c; c++)
+        dpi_text_put(t, *c == '#' ? count : c, *c == '#' ? strlen(count) : 1);
+}
+
+void dpi_report_put_texts(dpi_text *t, const json_t *output) {
+    put_count(t, output, "texts", "# texts");
+    put_count(t, output, "tokens", " of # tokens in all");
+    put_count(t, output, "ended", "; # came to an end of their own");
+    put_count(t, output, "at_max_words", ", # of them at --max-words");
+    put_count(t, output, "alike", "; # are near copies of another one");
+    dpi_text_add(t, ".");
+}
+
 static void put_output(dpi_text *f, const json_t *output) {
     if (!json_is_object(output))
         return;
+    dpi_text_add(f, "- **The texts:** ");
+    dpi_report_put_texts(f, output);
+    dpi_text_add(f, "\n");
     dpi_text_add(f, "- **SHA-256 of the output (%" JSON_INTEGER_FORMAT " bytes, %"
                     JSON_INTEGER_FORMAT " texts):** `%s`\n",
                  json_integer_value(json_object_get(output, "n_bytes")),

@@ -18,6 +18,7 @@ void dpi_claim_of_run(const dpi_run *r, dpi_claim *c) {
     c->labels = r->labels, c->n_labels = r->n_labels;
     c->cluster_texts = r->cluster_texts;
     c->no_records = !r->record_in_prompt;
+    c->released = r->released;
     c->n_units = r->n_records;
     c->delta = m->max_ref > 0 ? o->delta : 0;
     c->randomness = r->randomness;
@@ -81,6 +82,7 @@ void dpi_run_of_claim(const dpi_claim *c, dpi_run *r) {
     r->labels = c->labels, r->n_labels = c->n_labels;
     r->cluster_texts = c->cluster_texts;
     r->record_in_prompt = !c->no_records;
+    r->released = c->released;
     r->n_records = c->n_units;
     r->randomness = c->randomness;
     r->pace_texts = c->pace_texts, r->pace_given = c->pace_given;

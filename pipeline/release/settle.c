@@ -278,6 +278,7 @@ static dpi_status check_numbers(const dpi_release_options *o, dpi_error *err) {
     DPI_TRY(dpi_check_range("n_shards", o->n_shards, 0, INT32_MAX, err));
     DPI_TRY(dpi_check_range("shard", o->shard, 0, o->n_shards > 0 ? o->n_shards - 1 : 0, err));
     DPI_TRY(dpi_check_range("as_drawn", o->as_drawn, 0, 1, err));
+    DPI_TRY(dpi_plan_check_released(o, err));
     if (o->reference >= 0 && !is_plain(o))
         return dpi_fail(err, DPI_STATUS_ARG, "reference: found %lld, allowed in a plain run alone",
                         (long long)o->reference);
@@ -326,23 +327,17 @@ static dpi_status settle_options(const dpi_release_options *o, dpi_run *c,
     c->method.random = NULL;
     c->method.random_user = NULL;
     c->randomness = o->method.random || o->seeded ? DPI_RANDOMNESS_SEED : DPI_RANDOMNESS_SYSTEM;
+    c->released = o->n_released;
     DPI_TRY(settle_records(o, c, labels, err));
+    DPI_TRY(dpi_run_check_released(c->released, c->n_texts, err));
     return check_spread(o, c, err);
-}
-
-/* The prompts end with the answer of the wording, and earlier answers with its first stop. */
-static void set_answer(dpi_release_options *o) {
-    const dpi_wording *w = o->wording;
-    const dpi_bytes none = {NULL, 0};
-    o->prompts.answer = w ? w->answer : none;
-    o->prompts.answer_end = w && w->n_stops > 0 ? w->stops[0] : none;
 }
 
 static dpi_status settle_answer(dpi_release_options *o, dpi_error *err) {
     DPI_TRY(check_structs(o, err));
     if (o->wording)
         DPI_TRY(dpi_wording_check(o->wording, err));
-    set_answer(o);
+    dpi_wording_end_prompts(o->wording, &o->prompts);
     return DPI_STATUS_OK;
 }
 
@@ -393,10 +388,12 @@ static dpi_status add_prompts(dpi_plan *plan, dpi_bytes label, dpi_error *err) {
         o.label = label;
     dpi_prompts_info_init(&info);
     const int32_t n_room = plan->options.session.n_ctx - plan->options.n_tokens;
-    DPI_TRY(dpi_prompts_create(plan->options.model, &o, n_room, &plan->prompts[plan->n_prompts],
-                               err));
-    DPI_TRY(dpi_prompts_info_get(plan->prompts[plan->n_prompts], &info, err));
-    if (plan->n_prompts++ == 0) {
+    dpi_prompts **made = &plan->prompts[plan->n_prompts];
+    DPI_TRY(dpi_prompts_create(plan->options.model, &o, n_room, made, err));
+    plan->n_prompts++;
+    DPI_TRY(dpi_prompts_info_get(*made, &info, err));
+    DPI_TRY(dpi_plan_released_length(plan, &o, &info, err));
+    if (plan->n_prompts == 1) {
         *all = info;
         return DPI_STATUS_OK;
     }
@@ -414,8 +411,7 @@ static dpi_status settle_prompts(dpi_plan *plan, dpi_error *err) {
     if (!plan->prompts)
         return dpi_no_memory(err, "the prompts");
     for (int32_t i = 0; i < n; i++)
-        DPI_TRY(add_prompts(plan, differ ? dpi_labels_meaning(&plan->labels, i) : (dpi_bytes){0},
-                            err));
+        DPI_TRY(add_prompts(plan, differ ? dpi_plan_label(plan, i) : (dpi_bytes){0}, err));
     return dpi_plan_hash_prompts(plan, err);
 }
 
@@ -482,6 +478,8 @@ static dpi_status settle_parallel(dpi_plan *plan, dpi_error *err) {
         DPI_TRY(choose_parallel(plan, n_rows, err));
     if (o->n_parallel > plan->claim.n_texts)
         o->n_parallel = plan->claim.n_texts;
+    if (o->n_released > 0 && o->n_parallel > o->n_released) /* the next round waits for the last */
+        o->n_parallel = o->n_released;
     return DPI_STATUS_OK;
 }
 
@@ -503,7 +501,7 @@ static dpi_status settle_wording(dpi_plan *plan, dpi_error *err) {
         DPI_TRY(dpi_wording_choose(&o->prompts, o->model, &chosen, stops, err));
     DPI_TRY(dpi_word_rules_create(&chosen, o->model, &plan->rules, err));
     o->wording = dpi_word_rules_wording(plan->rules);
-    set_answer(o);
+    dpi_wording_end_prompts(o->wording, &o->prompts);
     return dpi_wording_digest(o->wording, plan->claim.wording, err);
 }
 

@@ -2,7 +2,6 @@
  * record is read, and none was. */
 #include "base/status.h"
 #include "dp/methods/method.h"
-#include "dpinfer/pace.h"
 #include "pipeline/release/plan.h"
 
 /* Public texts take at most one in so many of the rows that a run computes for its tokens, and no
@@ -50,6 +49,7 @@ static dpi_status find(dpi_plan *plan, dpi_sampler_options *method, dpi_error *e
     search.cancel_user = session.cancel_user;
     search.mask = plan->mask;
     search.rules = plan->rules, search.n_answer = info.n_answer;
+    search.texts = &plan->public_texts;
     plan->claim.pace_given = given_in(method);
     const dpi_status status = dpi_pace_find(&search, method, err);
     if (status == DPI_STATUS_OK)

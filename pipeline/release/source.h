@@ -4,7 +4,7 @@
  *     dpi_source_init(source, plan);
  *         dpi_source_set_payers(source, pays)                 where each unit pays for itself
  *     dpi_source_open(source, books, groups, err);            once it is paid for
- *         dpi_source_load(source, text, &slots, err), dpi_source_drop */
+ *         dpi_source_load(source, text, prompts, &slots, err), dpi_source_drop */
 #ifndef DPI_RELEASE_SOURCE_H
 #define DPI_RELEASE_SOURCE_H
 
@@ -24,8 +24,7 @@ typedef struct dpi_source {
     dpi_label_list labels; /* those of the plan; their numbers of texts are its own */
     dpi_partition *partition;
     int32_t *group_of; /* [units] with n_clusters, else NULL: their labels */
-    dpi_prompt *kept;  /* [units, max_per_unit] by content: the prompts of records that were read;
-                          else NULL */
+    dpi_kept *kept;    /* [units, max_per_unit] by content: records that were read; else NULL */
     size_t n_kept;
     size_t n_slots; /* prompts of references: with max_per_unit so many for each unit */
     int64_t n_null;
@@ -56,8 +55,10 @@ bool dpi_source_pays(const dpi_source *source, size_t unit);
 /* The label of a text; -1: there are none. */
 int32_t dpi_source_label(const dpi_source *source, int32_t text);
 
-/* The prompts of a text into slots that are null. Errors: IO, MEMORY, FORMAT, CANCELLED. */
-dpi_status dpi_source_load(dpi_source *source, int32_t text, dpi_slots *slots, dpi_error *err);
+/* The private prompts of a text, as `prompts` makes them (NULL: those of the plan), into slots that
+ * are null. Errors: IO, MEMORY, FORMAT, CANCELLED. */
+dpi_status dpi_source_load(dpi_source *source, int32_t text, const dpi_prompts *prompts,
+                           dpi_slots *slots, dpi_error *err);
 /* Wipes them. */
 void dpi_source_drop(const dpi_source *source, dpi_slots *slots);
 

@@ -30,6 +30,7 @@ const char *dpi_hearing_text(int32_t hearing) {
 
 typedef struct table {
     const dpi_sampler_options *options;
+    const dpi_pace_texts *texts; /* NULL: the pace is that of the options */
     int64_t n_units;
     dpi_suggestion *all;
     int32_t n;
@@ -55,7 +56,10 @@ static void add(table *t, int32_t batch, int32_t n_tokens, int32_t n_texts) {
     dpi_sampler_plan_init(&plan);
     o.n_ref = o.denominator = batch;
     o.n_tokens = n_tokens;
-    const dpi_status status = dpi_sampler_plan_make(&o, &plan, &t->why);
+    dpi_status status = t->texts ? dpi_pace_texts_settle_other(t->texts, &o, &t->why)
+                                 : DPI_STATUS_OK;
+    if (status == DPI_STATUS_OK)
+        status = dpi_sampler_plan_make(&o, &plan, &t->why);
     if (status != DPI_STATUS_OK) {
         t->status = status;
         return;
@@ -70,6 +74,7 @@ static void add(table *t, int32_t batch, int32_t n_tokens, int32_t n_texts) {
                           .n_units = (int64_t)batch * n_texts,
                           .clip = plan.clip,
                           .factor = factor,
+                          .n_private = o.pace_tokens,
                           .work = rows};
 }
 
@@ -101,9 +106,10 @@ static int32_t choose(const table *t) {
     return best;
 }
 
-dpi_status dpi_suggest(const dpi_sampler_options *options, int64_t n_units, int32_t n_texts,
-                       dpi_suggestion *all, int32_t *n, int32_t *chosen, dpi_error *err) {
-    table t = {.options = options, .n_units = n_units, .all = all};
+dpi_status dpi_suggest(const dpi_sampler_options *options, const dpi_pace_texts *texts,
+                       int64_t n_units, int32_t n_texts, dpi_suggestion *all, int32_t *n,
+                       int32_t *chosen, dpi_error *err) {
+    table t = {.options = options, .texts = texts, .n_units = n_units, .all = all};
     if (n_units < 1 || n_texts < 1 || n_texts > n_units)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "n_texts: found '%d', allowed 1..%lld: each text has a batch of its own, "
@@ -176,9 +182,7 @@ int32_t dpi_pace_gain(const dpi_sampler_options *method, const dpi_sampler_plan 
                             (m.pace == DPI_PACE_TOP || m.pace == DPI_PACE_CHANGE);
     if (!dpi_method_parameter_find(m.method, "pace_tokens") || m.pace == DPI_PACE_NONE)
         return 0; /* its private tokens are not those of a pace alone */
-    m.pace = DPI_PACE_NONE; /* and all that goes with one */
-    m.pace_theta = m.pace_share = m.free_tau = 0;
-    m.pace_tokens = m.free_top_k = 0;
+    dpi_pace_drop(&m);
     dpi_sampler_plan_init(&plan);
     if (dpi_sampler_plan_make(&m, &plan, NULL) != DPI_STATUS_OK)
         return 0;

@@ -60,13 +60,14 @@ dpi_status dpi_texts_open(dpi_texts *x, dpi_error *err) {
     n = n <= DPI_SEQUENCES_MAX / n_seq ? n : DPI_SEQUENCES_MAX / n_seq;
     n = n > 1 ? n : 1;
     dpi_session_options session = x->plan->options.session;
+    DPI_TRY(dpi_rounds_open(&x->rounds, x->plan, err));
     session.n_seq = n * n_seq;
     DPI_TRY(dpi_session_create(x->plan->options.model, &session, &x->session, err));
     x->places = calloc((size_t)n, sizeof *x->places);
-    x->round.texts = calloc((size_t)n, sizeof *x->round.texts);
-    x->round.generations = calloc((size_t)n, sizeof *x->round.generations);
-    x->round.events = calloc((size_t)n, sizeof *x->round.events);
-    if (!x->places || !x->round.texts || !x->round.generations || !x->round.events)
+    x->drawn.texts = calloc((size_t)n, sizeof *x->drawn.texts);
+    x->drawn.generations = calloc((size_t)n, sizeof *x->drawn.generations);
+    x->drawn.events = calloc((size_t)n, sizeof *x->drawn.events);
+    if (!x->places || !x->drawn.texts || !x->drawn.generations || !x->drawn.events)
         return dpi_no_memory(err, "the texts");
     while (x->n_places < n) {
         dpi_place *place = &x->places[x->n_places];
@@ -89,16 +90,21 @@ static dpi_place *find_free_place(dpi_texts *x) {
     return NULL;
 }
 
-/* The generation of the text is over, or given up. */
-static void leave_place(const dpi_texts *x, dpi_release_text *text) {
-    dpi_place *place = text->place;
-    if (!place)
-        return;
+/* The prompt of a plain run's record stays, unless the next text has another one. */
+static void empty_place(const dpi_texts *x, dpi_place *place) {
     dpi_generation_free(place->generation);
     place->generation = NULL;
-    text->place = NULL;
-    if (!dpi_plan_is_plain(x->plan))
+    dpi_prompts_free(place->own);
+    place->own = NULL;
+    if (!dpi_plan_is_plain(x->plan) || x->plan->options.n_released > 0)
         dpi_source_drop(x->source, &place->prompts);
+}
+
+/* The generation of the text is over, or given up. */
+static void leave_place(const dpi_texts *x, dpi_release_text *text) {
+    if (text->place)
+        empty_place(x, text->place);
+    text->place = NULL;
 }
 
 /* ---- Texts that wait ------------------------------------------------------------------------- */
@@ -214,9 +220,10 @@ void dpi_texts_free(dpi_texts *x) {
         free(x->places[i].prompts.n_tokens);
     }
     free(x->places);
-    free(x->round.texts);
-    free(x->round.generations);
-    free(x->round.events);
+    free(x->drawn.texts);
+    free(x->drawn.generations);
+    free(x->drawn.events);
+    dpi_rounds_free(&x->rounds);
     dpi_session_free(x->session);
 }
 
@@ -250,16 +257,21 @@ static int32_t end_of(const dpi_texts *x, const dpi_released *released, const in
     return end == DPI_END_NONE && n == x->plan->claim.method.n_tokens ? DPI_END_LENGTH : end;
 }
 
-/* The text `index`, before its first token. */
+static const dpi_prompts *prompts_of(const dpi_texts *x, const dpi_place *place, int32_t index) {
+    return place && place->own ? place->own
+                               : dpi_plan_prompts(x->plan, dpi_source_label(x->source, index));
+}
+
+/* The text `index`, before its first token: the answer is the same in all of its prompts. */
 static dpi_status open_released(const dpi_texts *x, int32_t index, int32_t text, dpi_released *r,
                                 dpi_error *err) {
-    const dpi_prompts *prompts = dpi_plan_prompts(x->plan, dpi_source_label(x->source, index));
+    const dpi_prompts *prompts = prompts_of(x, NULL, index);
     dpi_prompts_info info;
     dpi_prompts_info_init(&info);
     DPI_TRY(dpi_prompts_info_get(prompts, &info, err));
     return dpi_released_open_ruled(x->plan->rules, text,
                                    dpi_prompts_public(prompts) + info.n_public - info.n_answer,
-                                   (size_t)info.n_answer, r, err);
+                                   (size_t)info.n_answer, 0, r, err);
 }
 
 static dpi_status push_all(dpi_released *r, const int32_t *tokens, int32_t n, dpi_error *err) {
@@ -327,7 +339,7 @@ static dpi_status recall_tokens(const dpi_texts *x, dpi_release_text *t, dpi_err
 /* A plain text continues the public prompt, or the private prompt of one record. */
 static dpi_status create_generation(dpi_texts *x, dpi_place *place, const dpi_release_text *t,
                                     dpi_error *err) {
-    const dpi_prompts *prompts = dpi_plan_prompts(x->plan, dpi_source_label(x->source, t->index));
+    const dpi_prompts *prompts = prompts_of(x, place, t->index);
     dpi_generation_options o;
     dpi_prompts_info info;
     dpi_prompts_info_init(&info);
@@ -385,8 +397,9 @@ static bool find_next(dpi_texts *x) {
 static dpi_status make_text(dpi_texts *x, dpi_place *place, dpi_release_text *t, dpi_error *err) {
     DPI_TRY(recall_tokens(x, t, err));
     if (!place)
-        return DPI_STATUS_OK;
-    DPI_TRY(dpi_source_load(x->source, x->next, &place->prompts, err));
+        return dpi_rounds_put(&x->rounds, t->index, t->bytes, t->n_bytes, err);
+    DPI_TRY(dpi_rounds_prompts(&x->rounds, x->source, t->index, &place->own, err));
+    DPI_TRY(dpi_source_load(x->source, t->index, place->own, &place->prompts, err));
     return create_generation(x, place, t, err);
 }
 
@@ -420,6 +433,15 @@ static bool is_reading(const dpi_texts *x) {
     return false;
 }
 
+/* The texts that the next one sees have begun before it: whether one of them is still drawn. */
+static bool is_seen_drawn(const dpi_texts *x) {
+    const dpi_batch_range seen = dpi_rounds_seen(&x->rounds, x->source, x->next);
+    for (const dpi_release_text *t = x->first; t; t = t->next)
+        if (t->place && t->index >= seen.first && t->index < seen.first + seen.n)
+            return true;
+    return false;
+}
+
 static void begin_next(dpi_texts *x) {
     dpi_error why;
     if (x->failure.code != DPI_STATUS_OK || !find_next(x))
@@ -429,14 +451,14 @@ static void begin_next(dpi_texts *x) {
         status = find_drawn(x, x->next, &x->next_is_drawn, &why);
     x->looked_at = x->next;
     const bool drawn = x->next_is_drawn;
-    dpi_place *place =
-        status != DPI_STATUS_OK || drawn || is_reading(x) ? NULL : find_free_place(x);
+    const bool waits = is_reading(x) || is_seen_drawn(x);
+    dpi_place *place = status != DPI_STATUS_OK || drawn || waits ? NULL : find_free_place(x);
     if (status == DPI_STATUS_OK && (place || drawn))
         status = begin_text(x, place, &why);
     if (status == DPI_STATUS_OK)
         return;
-    if (!dpi_plan_is_plain(x->plan) && place)
-        dpi_source_drop(x->source, &place->prompts);
+    if (place)
+        empty_place(x, place);
     stop(x, status == DPI_STATUS_CANCELLED ? 0 : x->next, status, &why);
 }
 
@@ -460,7 +482,7 @@ static void reserve_all(dpi_texts *x) {
 
 /* All texts that are drawn, in their order. */
 static void collect(dpi_texts *x) {
-    dpi_round *p = &x->round;
+    dpi_pass_texts *p = &x->drawn;
     p->n = 0;
     for (dpi_release_text *t = x->first; t; t = t->next) {
         if (!t->place)
@@ -494,13 +516,15 @@ static dpi_status note(dpi_texts *x, dpi_release_text *t, const dpi_generation_e
     if (e->type == DPI_EVENT_END) {
         x->n_ended++;
         leave_place(x, t);
+        if (ok)
+            return dpi_rounds_put(&x->rounds, t->index, t->bytes, t->n_bytes, err);
     }
     return ok ? DPI_STATUS_OK : dpi_no_memory(err, "a text");
 }
 
 /* The first failure stops its text and those after it; a cancelled pass stops all. */
 static const dpi_release_text *note_all(dpi_texts *x, dpi_status status, dpi_error *why) {
-    const dpi_round *p = &x->round;
+    const dpi_pass_texts *p = &x->drawn;
     const dpi_release_text *reading = NULL;
     int32_t failed = -1;
     for (int32_t i = 0; i < p->n; i++) {
@@ -522,7 +546,7 @@ static const dpi_release_text *note_all(dpi_texts *x, dpi_status status, dpi_err
 
 const dpi_release_text *dpi_texts_pass(dpi_texts *x) {
     dpi_error why = {0};
-    dpi_round *p = &x->round;
+    dpi_pass_texts *p = &x->drawn;
     if (dpi_plan_is_cancelled(x->plan))
         stop(x, 0, DPI_STATUS_CANCELLED, &(dpi_error){.message = "cancelled"});
     else

@@ -5,7 +5,7 @@
 #define DPI_RELEASE_TEXTS_H
 
 #include "dpinfer/generation.h"
-#include "pipeline/release/source.h"
+#include "pipeline/release/rounds.h"
 
 /* Room for a text that is drawn: sequences of the session, a sampler, the prompts of a batch. */
 typedef struct dpi_place {
@@ -13,6 +13,8 @@ typedef struct dpi_place {
     dpi_slots prompts;
     dpi_sampler *sampler;
     uint64_t bits;              /* seeded: the state of the sampler's random bits */
+    dpi_prompts *own;           /* of its text, with texts of the round before; NULL: those of the
+                                   plan */
     dpi_generation *generation; /* NULL: the place is free */
 } dpi_place;
 
@@ -42,12 +44,12 @@ typedef struct dpi_release_text {
 } dpi_release_text;
 
 /* The texts of one pass, in their order. */
-typedef struct dpi_round {
+typedef struct dpi_pass_texts {
     int32_t n;
     dpi_release_text **texts; /* [n_places] */
     dpi_generation **generations;
     dpi_generation_event *events;
-} dpi_round;
+} dpi_pass_texts;
 
 typedef struct dpi_texts {
     const dpi_plan *plan;
@@ -56,7 +58,8 @@ typedef struct dpi_texts {
     dpi_session *session;
     dpi_place *places; /* [n_places] */
     int32_t n_places;
-    dpi_round round;
+    dpi_pass_texts drawn;
+    dpi_rounds rounds; /* the texts that have ended, as far as prompts of later ones have them */
     dpi_release_text *first; /* of those that have begun and are not told to their end, in order */
     int32_t next;            /* index of the text that begins next; n_texts: there is none */
     bool next_known;         /* with next_text: it was called */

@@ -104,6 +104,7 @@ dpi_status dpi_shards_create(const char *folder, dpi_release *release, dpi_repor
     if (release->books.begun)
         return dpi_fail(err, DPI_STATUS_STATE, "the release has begun already");
     DPI_TRY(check_scope(release, err));
+    DPI_TRY(dpi_plan_check_shared(&release->plan.options, err));
     DPI_TRY(dpi_folder_make(folder, err));
     const dpi_status status = make_job(folder, release, report, err);
     if (status != DPI_STATUS_OK)

@@ -102,7 +102,8 @@ for _status, _error in _ERRORS.items():
 _interrupted = threading.local()
 
 
-def _keep(kind: Any, error: Any, traceback: Any) -> None:
+def keep_error(kind: Any, error: Any, traceback: Any) -> None:
+    """What a function of Python has raised that the library called: failure() raises it again."""
     _interrupted.error = error
 
 
@@ -111,7 +112,7 @@ def _cancel(user: Any) -> int:
     return 0
 
 
-cancel: Any = ffi.callback("int32_t(void *)", _cancel, error=1, onerror=_keep)
+cancel: Any = ffi.callback("int32_t(void *)", _cancel, error=1, onerror=keep_error)
 
 
 def status_name(status: int) -> str:

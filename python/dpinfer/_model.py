@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
 
-from ._library import FOLDER, ArgumentError, Handle, call, cancel, ffi, lib, path_bytes, taken, text
+from ._library import (
+    FOLDER,
+    ArgumentError,
+    Handle,
+    call,
+    cancel,
+    ffi,
+    keep_error,
+    lib,
+    path_bytes,
+    taken,
+    text,
+)
 from ._options import NAMES, Table, encoded, flag, narrow, struct_dict, value_of
 
 Floats = npt.NDArray[np.float32]
-MODEL = Table(model=("dpi_model_options", ""))
+MODEL = Table(NAMES, model=("dpi_model_options", ""))
 SESSION = Table(NAMES, session=("dpi_session_options", "n_kept"))
 BUILTIN = FOLDER / "share" / "dpinfer" / "models" / "dpinfer-4m-q8_0.gguf"
 _BOS = 1  # DPI_TOKENIZE_BOS
@@ -23,16 +35,27 @@ class Model(Handle):
 
     `info` has what the file says of itself (dpi_model_info), `path` where it is.
     Raises FileError, FormatError (with the offset), Unsupported, OutOfMemory.
+
+    logits: a function that computes logits in place of the file's weights, for any other engine;
+    everything works on it as on a model of ours (plan, run, ledger, report), which say so. It gets
+    the tokens of one sequence, an array of int32 from its first on, and returns [n_vocab] numbers.
+    The file is its vocabulary (as llama.cpp's ggml-vocab-*.gguf), `context` the most tokens of a
+    sequence. THE GUARANTEE RESTS ON IT: the numbers follow from these tokens alone, to the bit.
+    Engines that compute several sequences at once often change the bits of one with the others.
     """
 
-    def __init__(self, path: Any, **options: Any) -> None:
+    def __init__(self, path: Any, *, logits: Optional[Callable[[Any], Any]] = None,
+                 **options: Any) -> None:
         keep: List[Any] = []
         structs = MODEL.new()
         MODEL.set(structs, options, keep)
+        if logits is not None:
+            keep.append(_engine(logits, lambda: int(self.info["n_vocab"])))
+            structs["model"].logits = keep[-1]
         out = ffi.new("dpi_model **")
         call(lib.dpi_model_open, path_bytes(path), structs["model"], out)
         super().__init__(out[0], lib.dpi_model_close)
-        self.path = path
+        self.path, self._keep = path, keep
         info = ffi.new("dpi_model_info *")
         lib.dpi_model_info_init(info)
         call(lib.dpi_model_info_get, self.c, info)
@@ -77,6 +100,35 @@ class Model(Handle):
         return (f"<Model {i['name'] or self.path}: {i['architecture']}, "
                 f"{i['n_params'] / 1e6:.0f} M parameters, {i['n_vocab']} tokens, "
                 f"context {i['n_ctx_train']}>")
+
+
+def _engine(function: Callable[[Any], Any], n_vocab: Callable[[], int]) -> Any:
+    """A function of Python as a dpi_logits_fn. What it raises is raised by the call that asked."""
+
+    def compute(user: Any, tokens: Any, n_tokens: int, logits: Any, err: Any) -> int:
+        ids = np.frombuffer(ffi.buffer(tokens, 4 * n_tokens), np.int32).copy()
+        row = as_logits(function(ids), "logits").reshape(-1)
+        if len(row) != n_vocab():
+            raise ArgumentError(f"logits: found {len(row)} numbers, allowed {n_vocab()}")
+        np.frombuffer(ffi.buffer(logits, 4 * len(row)), np.float32)[:] = row
+        return 0
+
+    return ffi.callback(
+        "dpi_status(void *, const int32_t *, int32_t, float *, dpi_error *)", compute,
+        error=int(lib.DPI_STATUS_SYSTEM), onerror=keep_error)
+
+
+def as_logits(value: Any, what: str) -> Any:
+    """Logits of numpy, torch, jax, or a list, as float32 in memory that C can read."""
+    if hasattr(value, "detach"):  # torch: from its device, and from types that numpy has not
+        value = value.detach().float().cpu().numpy()
+    array = np.asarray(value)
+    if array.dtype != np.float32:
+        if array.dtype.kind not in "fiu":
+            raise TypeError(f"{what}: found {array.dtype}, allowed are numbers")
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float32)
+    return array
 
 
 def model_of(value: Any) -> Model:

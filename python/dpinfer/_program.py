@@ -128,7 +128,7 @@ class Evaluation(Dict[str, Any]):
 def evaluate(synthetic: Any, *, real: Any = None, train: Any = None, control: Any = None,
              model: Any = None, text: str = "text", label: Optional[str] = None,
              **options: Any) -> Evaluation:
-    """Compares texts with real ones that were held out (docs/eval.md).
+    """Compares texts with real ones that were held out (`dpinfer eval -h`).
 
     synthetic, real, train, control: a Release, a table, a list, a path. model: a Model or a path,
     for MAUVE, neighbours and perplexity. The other options are those of `dpinfer eval`, with '_'

@@ -7,6 +7,7 @@ import json
 import os
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
 
+from ._headers import ENUMS
 from ._ledger import Ledger, lib_one
 from ._library import (
     ArgumentError,
@@ -39,13 +40,13 @@ OPTIONS = Table(
              "prompts.label prompts.answer prompts.answer_end prompts.n_turns prompts.reserved"),
     wording=("dpi_wording", "n_biases"))
 RECORD_OPTIONS = frozenset(RECORDS.keywords)
-_ENDS = {0: "none", 1: "eog", 2: "length", 3: "cancelled", 4: "stop"}
+_ENDS = {value: name for name, value in ENUMS["dpi_end"].items()}
 _TOKEN, _END, _NONE, _UNSEEN = 2, 3, 0, -1
 
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """A text that is released. end: how it ended: eog (by itself), stop, length (cut), cancelled.
+    """A text that is released. end: how it ended: eog (by itself), stop, words, length (cut), cancelled.
     """
 
     index: int
@@ -407,7 +408,7 @@ class Release(Handle):
         self._keep, self.model, self.job = made["keep"], model, job
         self._ledger, self._dataset = ledger, dataset
         self.texts: List[Text] = []
-        self.complete = False
+        self.complete, self._stopped = False, False
         self._pieces: Dict[int, Dict[int, str]] = {}
         self._event = ffi.new("dpi_release_event *")
         self._event.type = _UNSEEN
@@ -423,7 +424,7 @@ class Release(Handle):
             while given < len(self.texts):
                 given += 1
                 yield self.texts[given - 1]
-            if self.complete or not self._advance():
+            if self.complete or self._stopped or not self._advance():
                 return
 
     def _advance(self) -> bool:
@@ -491,7 +492,7 @@ class Release(Handle):
             while not self.complete and self._advance():
                 pass
         except Cancelled:
-            pass
+            self._stopped = True
 
     @property
     def progress(self) -> Dict[str, Any]:

@@ -7,22 +7,10 @@ from typing import Any, Dict, List, Optional, Sequence, Union
 import numpy as np
 
 from ._library import ArgumentError, BudgetExceeded, Handle, call, failure, ffi, lib
+from ._model import as_logits
 from ._options import NAMES, Table, struct_dict
 
 SAMPLER = Table({**NAMES, "n_ref": "references"}, method=("dpi_sampler_options", ""))
-
-
-def _logits(value: Any, what: str) -> Any:
-    """Logits of numpy, torch, jax, or a list, as float32 in memory that C can read."""
-    if hasattr(value, "detach"):  # torch: from its device, and from types that numpy has not
-        value = value.detach().float().cpu().numpy()
-    array = np.asarray(value)
-    if array.dtype != np.float32:
-        if array.dtype.kind not in "fiu":
-            raise TypeError(f"{what}: found {array.dtype}, allowed are numbers")
-        with np.errstate(over="ignore"):
-            array = array.astype(np.float32)
-    return array
 
 
 class Sampler(Handle):
@@ -69,7 +57,7 @@ class Sampler(Handle):
                 raise ArgumentError(f"private_logits: found None, allowed {self._n_rows} rows")
             return None
         if not isinstance(private, (list, tuple)):
-            array = _logits(private, "private_logits")
+            array = as_logits(private, "private_logits")
             if array.shape != (self._n_rows, self._n_vocab):
                 raise ArgumentError(f"private_logits: found shape {array.shape}, allowed "
                                     f"{(self._n_rows, self._n_vocab)}")
@@ -91,7 +79,7 @@ class Sampler(Handle):
         return rows
 
     def _row(self, value: Any, what: str) -> Any:
-        array = _logits(value, what)
+        array = as_logits(value, what)
         if array.shape != (self._n_vocab,):
             raise ArgumentError(f"{what}: found shape {array.shape}, allowed {(self._n_vocab,)}")
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)

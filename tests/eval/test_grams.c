@@ -110,5 +110,16 @@ TEST(test_against_search) {
     }
     assert_ok(eval_compare(&a, &b, NULL, &copies, ERR));
     assert_int_equal(copies.n_near_copies, n_near_copies);
+    int32_t n_alike = 0, n_found;
+    for (int i = 0; i < N; i++) { /* each beside all others, but not beside itself */
+        bool any = false, is_near_copy;
+        for (int k = 0; k < N; k++)
+            if (assert_ok(eval_is_near_copy(&a.at[i], &a.at[k], &is_near_copy, ERR)), k != i)
+                any |= is_near_copy;
+        n_alike += any;
+    }
+    assert_ok(eval_count_alike(&a, &n_found, ERR));
+    assert_int_equal(n_found, n_alike);
+    assert_in_range(n_alike, 1, N - 1);
     assert_int_equal(copies.n_exact, n_exact);
 }

@@ -27,7 +27,7 @@ static void parse_dataset(const char *text, size_t n_bytes) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
-    const request_defaults defaults = {.tau = 1};
+    const request_defaults defaults = {.tau = 1, .n_vocab = 1000};
     request r;
     refusal why = {0};
     principals *p = NULL;

@@ -31,7 +31,7 @@ static labeled run_labels(const char *dataset, int32_t adjacency, double rho, do
         dpi_release_label(r, i, &label, &n_bytes);
         seen.n_texts[label[0] - 'a']++;
         if (r->source.n_slots > 64 ||
-            dpi_source_load(&r->source, i, &slots, NULL) != DPI_STATUS_OK)
+            dpi_source_load(&r->source, i, NULL, &slots, NULL) != DPI_STATUS_OK)
             continue;
         for (size_t slot = 0; slot < r->source.n_slots; slot++)
             seen.n_read[label[0] - 'a'] += tokens[slot] != NULL;

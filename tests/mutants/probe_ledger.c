@@ -152,7 +152,7 @@ static void assert_reads(const char *dataset, const char *rows, int32_t adjacenc
     dpi_release *r = open_release(&o);
     assert_ok(dpi_release_begin(r, ERR));
     assert_string_equal(paid(dataset, "ann ben cat", r->books.charge), payers);
-    assert_ok(dpi_source_load(&r->source, 0, &slots, ERR));
+    assert_ok(dpi_source_load(&r->source, 0, NULL, &slots, ERR));
     for (size_t slot = 0; slot < r->source.n_slots; slot++)
         if (tokens[slot])
             found[slot / 4] = '1'; /* 4 records a unit */

@@ -134,6 +134,19 @@ static void check_charge(void) {
          "a job is made that its dataset has no budget for");
 }
 
+/* One process has the texts of the round before, and no other. */
+static void check_rounds(void) {
+    dpi_release_options o = options(records);
+    o.n_released = 1;
+    dpi_release *release = open_release(&o);
+    dpi_report *report = report_of(release);
+    hold(dpi_shards_create(path_in(folder, "rounds"), release, report, ERR) ==
+                 DPI_STATUS_UNSUPPORTED && access(path_in(folder, "rounds"), F_OK) != 0,
+         "a job of several processes has rounds");
+    dpi_report_free(report);
+    dpi_release_free(release);
+}
+
 static void hold_no_shard(int32_t i, int32_t n, const dpi_records *of, const char *fault) {
     hold(draw_shard(i, n, of) != DPI_STATUS_OK && !begun, fault);
 }
@@ -193,6 +206,7 @@ TEST(shards) {
     records = make_records("records.csv", "text\none\ntwo\nthree\nfour\n", NULL, NULL);
     others = make_records("others.csv", "text\none\ntwo\nthree\nfive\n", NULL, NULL);
     check_charge();
+    check_rounds();
     check_begin();
     check_merge();
     check_texts();

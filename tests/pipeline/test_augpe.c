@@ -1,6 +1,7 @@
 /* Private evolution: what is settled, written, voted for, charged and reported. */
 #include "pipeline/augpe/augpe.h"
 
+#include <ctype.h>
 #include <math.h>
 
 #include "dp/exact/votes.h"
@@ -195,6 +196,83 @@ TEST(test_grammar) {
     }
     o.variation = DPI_AUGPE_ANOTHER, o.write = write_nothing;
     assert_not_opened(&o, "grammar: found one with write");
+}
+
+static bool has(const dpi_text *text, const char *part) {
+    for (size_t i = 0; i + strlen(part) <= text->n_bytes; i++)
+        if (memcmp(text->data + i, part, strlen(part)) == 0)
+            return true;
+    return false;
+}
+
+static int words_of(const dpi_text *text) {
+    int n = 0;
+    for (size_t i = 0; i < text->n_bytes; i++)
+        n += !isspace((unsigned char)text->data[i]) &&
+             (i == 0 || isspace((unsigned char)text->data[i - 1]));
+    return n;
+}
+
+/* Whatever is varied, candidates are worded: what CONTINUE keeps is part of the text, and the
+ * answer is not. */
+TEST(test_wording) {
+    const dpi_bytes stop = {"t", 1}, ban = {"s", 1};
+    const dpi_token_bias space = {.token = dpi_token_find(model, " ", 1), .bias = 7};
+    dpi_wording w;
+    dpi_wording_init(&w);
+    w.answer = (dpi_bytes){"Text:", 5};
+    w.stops = &stop, w.n_stops = 1, w.bans = &ban, w.n_bans = 1, w.max_words = 4;
+    w.biases = &space, w.n_biases = 1;
+    int n_last = 0, n_kept = 0;
+    for (int32_t way = 0; way <= DPI_AUGPE_CONTINUE; way++) {
+        dpi_augpe_options o = options_of(by_record);
+        o.variation = way, o.wording = &w, o.n_tokens = 60, o.change = .2;
+        OWN(dpi_augpe) f = open_augpe(&o);
+        write_from(f, (const char *const[]){"alpha hi ah", "alpha hi ah", "alpha hi ah"});
+        for (int32_t i = 0; i < f->n_all; i++) {
+            const dpi_text *to = &f->candidates[i];
+            assert_false(has(to, "t") || has(to, "s") || has(to, "Text:"));
+            assert_in_range(words_of(to), 0, 4);
+            n_last += words_of(to) == 4;
+            n_kept += i >= dpi_augpe_first_new(f) && to->n_bytes > 4 &&
+                      memcmp(to->data, "alpha", 5) == 0;
+        }
+        assert_int_equal(strlen(f->claim.wording), 64);
+    }
+    assert_true(n_last > 0 && n_kept > 3);
+}
+
+/* A description makes a list of texts in quotes, as in a run; with an answer of its own it does
+ * not. */
+TEST(test_described) {
+    const dpi_bytes quote = {"\"", 1};
+    dpi_augpe_options o = options_of(by_record);
+    o.prompts.public_prompt = (dpi_bytes){NULL, 0};
+    o.prompts.description = (dpi_bytes){"letter", 6};
+    OWN(dpi_augpe) f = open_augpe(&o);
+    const dpi_wording *w = dpi_augpe_wording(f);
+    assert_true(w->n_stops == 1 && w->stops[0].n_bytes == 1 && w->stops[0].data[0] == '"');
+    assert_true(w->answer.n_bytes == 2 && !w->ban_refusals); /* the model does not chat */
+    run_until(f, DPI_AUGPE_LOOKING);
+    for (int32_t i = 0; i < f->n_all; i++)
+        assert_false(has(&f->candidates[i], "\""));
+    dpi_wording own;
+    dpi_wording_init(&own);
+    own.answer = (dpi_bytes){"Text:", 5}, own.stops = &quote, own.n_stops = 1;
+    o.wording = &own;
+    OWN(dpi_augpe) g = open_augpe(&o);
+    assert_true(dpi_augpe_wording(g)->n_stops == 1 && dpi_augpe_wording(g)->answer.n_bytes == 5);
+    assert_string_not_equal(f->claim.wording, g->claim.wording);
+    own.keep_answer = 1;
+    assert_not_opened(&o, "keep_answer: found 1");
+    own.keep_answer = 0, own.answer = (dpi_bytes){"{label}", 7};
+    assert_not_opened(&o, "label: found {label}");
+    own.answer = (dpi_bytes){"Text:", 5}, o.write = write_nothing;
+    assert_not_opened(&o, "wording: found one with write");
+    o.wording = NULL; /* a server has no tokens to hold to it */
+    OWN(dpi_augpe) h = open_augpe(&o);
+    assert_null(dpi_augpe_wording(h));
+    assert_string_equal(h->claim.wording, "");
 }
 
 /* ---- Elsewhere ------------------------------------------------------------------------------- */

@@ -212,6 +212,84 @@ TEST(test_against_texts_by_hand) {
 #define OWN_PACE_TEXTS __attribute__((cleanup(free_texts))) dpi_pace_texts
 static void free_texts(dpi_pace_texts **texts) { dpi_pace_texts_free(*texts); }
 
+/* The texts that a pace was found from. */
+static dpi_pace_texts *texts_of(dpi_sampler_options o) {
+    dpi_pace_search search;
+    dpi_pace_texts *texts = NULL;
+    dpi_pace_search_init(&search);
+    search.session = open_session(model, NULL, N_TEXTS, 256);
+    search.public_tokens = public_tokens, search.n_public = n_public;
+    search.n_texts = N_TEXTS, search.texts = &texts;
+    assert_ok(dpi_pace_find(&search, &o, ERR));
+    dpi_session_free(search.session);
+    return texts;
+}
+
+TEST(test_what_texts_are) {
+    OWN_PACE_TEXTS *texts = texts_of(method_of(DPI_PACE_TOP));
+    dpi_public_texts told;
+    int32_t n_ended = 0, n_longest = 0, sum = 0;
+    for (int i = 0; i < N_TEXTS; i++) {
+        n_ended += ended[i], sum += lengths[i];
+        n_longest = lengths[i] > n_longest ? lengths[i] : n_longest;
+    }
+    dpi_pace_texts_tell(texts, &told);
+    assert_int_equal(told.n_texts, N_TEXTS);
+    assert_int_equal(told.n_ended, n_ended);
+    assert_int_equal(told.n_longest, n_longest);
+    assert_int_equal(told.n_mean, (sum + N_TEXTS - 1) / N_TEXTS);
+    assert_int_equal(told.are_same, 0);
+    dpi_sampler_options sure = method_of(DPI_PACE_TOP);
+    sure.top_k = 1; /* one token at each step */
+    OWN_PACE_TEXTS *same = texts_of(sure);
+    dpi_pace_texts_tell(same, &told);
+    assert_int_equal(told.are_same, 1);
+    dpi_pace_texts_tell(NULL, &told);
+    assert_true(told.n_texts == 0 && told.are_same == 0);
+    assert_null(texts_of(method_of(DPI_PACE_NONE))); /* none were drawn */
+}
+
+/* Texts by logits: of `first` tokens and of `second`, which the model has ended where it is set. */
+static int32_t enough_of(int32_t first, int32_t second, int32_t is_ended) {
+    const dpi_sampler_options o = method_of(DPI_PACE_TOP);
+    OWN_PACE_TEXTS *texts = NULL;
+    dpi_public_texts told;
+    assert_ok(dpi_pace_texts_create(&o, &texts, ERR));
+    assert_ok(dpi_pace_texts_add(texts, public_logits[0], first, 1, ERR));
+    assert_ok(dpi_pace_texts_add(texts, public_logits[0], second, is_ended, ERR));
+    dpi_pace_texts_tell(texts, &told);
+    assert_int_equal(told.are_same, 0); /* what they say is not known */
+    return told.n_enough;
+}
+
+TEST(test_enough_tokens) {
+    assert_int_equal(enough_of(5, 5, 1), 8);  /* 7 */
+    assert_int_equal(enough_of(5, 6, 1), 16); /* 9 */
+    assert_int_equal(enough_of(21, 3, 1), 32);
+    assert_int_equal(enough_of(22, 3, 1), 0); /* 40 is no quarter less than 48 */
+    assert_int_equal(enough_of(5, 5, 0), 0);
+}
+
+/* Of the first tokens of the texts comes the pace of shorter ones, bit for bit. */
+TEST(test_pace_of_another_setting) {
+    const int32_t paces[] = {DPI_PACE_AUTO, DPI_PACE_TOP, DPI_PACE_CHANGE, DPI_PACE_SHARE};
+    for (size_t k = 0; k < sizeof paces / sizeof *paces; k++) {
+        OWN_PACE_TEXTS *texts = texts_of(method_of(paces[k]));
+        for (int32_t n = T; n > 4; n -= 11) {
+            dpi_sampler_options other = method_of(DPI_PACE_NONE);
+            dpi_sampler_options shorter = method_of(paces[k]);
+            other.n_tokens = shorter.n_tokens = n;
+            other.n_ref = other.denominator = shorter.n_ref = shorter.denominator = n;
+            shorter = found(shorter);
+            assert_ok(dpi_pace_texts_settle_other(texts, &other, ERR));
+            assert_memory_equal(&other, &shorter, sizeof other);
+        }
+        dpi_sampler_options longer = method_of(paces[k]);
+        longer.n_tokens = T + 1;
+        assert_error(dpi_pace_texts_settle_other(texts, &longer, ERR), ARG, "must be 1..48");
+    }
+}
+
 /* From the logits of the same texts comes the same pace, bit for bit. */
 TEST(test_logits_of_another_engine) {
     const int32_t paces[] = {DPI_PACE_AUTO, DPI_PACE_TOP, DPI_PACE_CHANGE, DPI_PACE_SHARE};

@@ -22,7 +22,7 @@ TEST(test_formula) {
     const dpi_sampler_options o = options_of(5, 200);
     double rho;
     assert_ok(dpi_zcdp_rho(5, 1e-5, &rho, ERR));
-    assert_ok(dpi_suggest(&o, 5000, 500, all, &n, &chosen, ERR));
+    assert_ok(dpi_suggest(&o, NULL, 5000, 500, all, &n, &chosen, ERR));
     assert_true(n > 5);
     for (int32_t i = 0; i < n; i++) {
         const double clip = all[i].batch * sqrt(2 * rho / all[i].n_tokens);
@@ -41,7 +41,7 @@ TEST(test_formula) {
 static void expect_choice(double epsilon, int64_t n_units, int32_t n_texts, int32_t want_texts,
                           int32_t want_tokens) {
     const dpi_sampler_options o = options_of(epsilon, 200);
-    assert_ok(dpi_suggest(&o, n_units, n_texts, all, &n, &chosen, ERR));
+    assert_ok(dpi_suggest(&o, NULL, n_units, n_texts, all, &n, &chosen, ERR));
     assert_int_equal(all[chosen].n_texts, want_texts);
     assert_int_equal(all[chosen].n_tokens, want_tokens);
 }
@@ -58,15 +58,42 @@ TEST(test_choice) {
         assert_true(all[i].factor <= all[chosen].factor && all[i].hearing == DPI_HEARING_HARDLY);
 }
 
+/* The same with the pace of public texts: T_p tokens of each have the budget. */
+TEST(test_pace) {
+    enum { N_VOCAB = 8, TOKENS = 200 };
+    static float logits[TOKENS][N_VOCAB];
+    dpi_sampler_options o = options_of(5, TOKENS);
+    dpi_pace_texts *texts = NULL;
+    double rho;
+    o.n_vocab = N_VOCAB, o.top_k = 4, o.pace = DPI_PACE_TOP;
+    for (int32_t t = 0; t < TOKENS; t++) /* of five tokens the model is sure of four */
+        logits[t][t % N_VOCAB] = t % 5 > 0 ? 20 : 0;
+    o.n_ref = o.denominator = 10;
+    assert_ok(dpi_pace_texts_create(&o, &texts, ERR));
+    assert_ok(dpi_pace_texts_add(texts, logits[0], TOKENS, 0, ERR));
+    assert_ok(dpi_zcdp_rho(5, 1e-5, &rho, ERR));
+    dpi_pace_drop(&o);
+    assert_ok(dpi_suggest(&o, texts, 5000, 500, all, &n, &chosen, ERR));
+    assert_int_equal(all[chosen].n_tokens, TOKENS); /* heard, as with 50 tokens without a pace */
+    for (int32_t i = 0; i < n; i++) {
+        assert_int_equal(all[i].n_private, all[i].n_tokens / 5);
+        const double clip = all[i].batch * sqrt(2 * rho / all[i].n_private);
+        assert_true(fabs(all[i].clip / clip - 1) < 1e-4);
+    }
+    assert_ok(dpi_suggest(&o, NULL, 5000, 500, all, &n, &chosen, ERR));
+    assert_int_equal(all[chosen].n_private, 0);
+    dpi_pace_texts_free(texts);
+}
+
 TEST(test_refused) {
     dpi_sampler_options o = options_of(5, 200);
-    assert_error(dpi_suggest(&o, 499, 500, all, &n, &chosen, ERR), ARG,
+    assert_error(dpi_suggest(&o, NULL, 499, 500, all, &n, &chosen, ERR), ARG,
                  "n_texts: found '500', allowed 1..499");
     o.epsilon = 0;
-    assert_error(dpi_suggest(&o, 5000, 500, all, &n, &chosen, ERR), ARG, "");
+    assert_error(dpi_suggest(&o, NULL, 5000, 500, all, &n, &chosen, ERR), ARG, "");
     o = options_of(5, 200);
     o.method = DPI_METHOD_AMIN;
-    assert_error(dpi_suggest(&o, 5000, 500, all, &n, &chosen, ERR), UNSUPPORTED,
+    assert_error(dpi_suggest(&o, NULL, 5000, 500, all, &n, &chosen, ERR), UNSUPPORTED,
                  "InvisibleInk alone");
 }
 

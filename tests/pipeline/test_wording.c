@@ -179,14 +179,15 @@ static void choose_stops(const char *text, size_t n, dpi_bytes *stops, uint64_t 
     }
 }
 
-/* The tokens one by one: what is shown, in pieces or at the end alone, and where they end. */
+/* The tokens one by one: what is shown, in pieces or at the end alone, and where they end and why.
+ */
 static size_t show(const dpi_word_rules *rules, const int32_t *tokens, int32_t n, bool pieces,
-                   char *out, int32_t *n_pushed) {
+                   char *out, int32_t *n_pushed, int32_t *over) {
     OWN(dpi_worded) t = NULL;
     const char *shown;
     size_t n_bytes, n_out = 0;
     assert_ok(dpi_worded_create(rules, NULL, 0, &t, ERR));
-    for (*n_pushed = 0; *n_pushed < n && !dpi_worded_is_over(t); (*n_pushed)++) {
+    for (*n_pushed = 0; *n_pushed < n && dpi_worded_end_of(t) == DPI_END_NONE; (*n_pushed)++) {
         assert_ok(dpi_worded_push(t, tokens[*n_pushed], ERR));
         if (pieces) {
             dpi_worded_show(t, &shown, &n_bytes);
@@ -194,6 +195,7 @@ static size_t show(const dpi_word_rules *rules, const int32_t *tokens, int32_t n
         }
     }
     assert_ok(dpi_worded_end(t, &shown, &n_bytes, ERR));
+    *over = dpi_worded_end_of(t);
     append(out, &n_out, shown, n_bytes);
     return n_out;
 }
@@ -201,12 +203,12 @@ static size_t show(const dpi_word_rules *rules, const int32_t *tokens, int32_t n
 TEST(test_any_cut) {
     static char text[TEXT_BYTES], wanted[TEXT_BYTES], out[TEXT_BYTES];
     static const uint8_t bytes[] = {0xc3, 0xa9, 0xc2, 0xa0, 0xe3, 0x80, 0x80, 0x80, '\t', ' '};
-    int32_t pool[220], tokens[N_PIECES], n_over = 0, n_held = 0;
+    int32_t pool[220], tokens[N_PIECES], n_over = 0, n_held = 0, n_words = 0;
     uint64_t seed = 4;
     const int32_t n_pool = collect(pool);
     assert_true(n_pool > 20);
     for (int round = 0; round < 4000; round++) {
-        size_t at[N_PIECES], seen = 0;
+        size_t at[N_PIECES], seen = 0, stopped = 0;
         dpi_bytes stops[N_STOPS];
         for (int32_t i = 0; i < N_PIECES; i++) {
             const int32_t pick = random_below(&seed, 16);
@@ -216,25 +218,33 @@ TEST(test_any_cut) {
         choose_stops(text, n, stops, &seed);
         const int32_t least = random_below(&seed, 2) ? random_below(&seed, 12) : 0;
         const int32_t most = random_below(&seed, 2) ? least + 1 + random_below(&seed, 8) : 0;
-        const dpi_wording w = {.struct_size = sizeof w, .repeat_penalty = 1, .stops = stops,
-                               .n_stops = random_below(&seed, N_STOPS + 1), .min_words = least,
-                               .max_words = most, .keep_space = random_below(&seed, 3) == 0};
+        dpi_wording w = {.struct_size = sizeof w, .repeat_penalty = 1, .stops = stops,
+                         .n_stops = random_below(&seed, N_STOPS + 1), .min_words = least,
+                         .max_words = most, .keep_space = random_below(&seed, 3) == 0};
         OWN(dpi_word_rules) rules = rules_of(&w, vocabulary);
         const size_t n_wanted = shown_of(&w, "", text, n, wanted);
         const size_t end = end_of(&w, text, n, &seen);
-        int32_t n_pushed, n_tokens = 0;
+        int32_t n_pushed, over, n_tokens = 0;
+        w.max_words = 0;
+        const bool stops_there = end_of(&w, text, n, &stopped) != SIZE_MAX && stopped == seen;
+        const int32_t why = end == SIZE_MAX ? DPI_END_NONE
+                            : stops_there   ? DPI_END_STOP
+                                            : DPI_END_WORDS;
         while (n_tokens < N_PIECES && (n_tokens == 0 || end == SIZE_MAX || at[n_tokens - 1] < seen))
             n_tokens++;
         for (int pieces = 0; pieces < 2; pieces++) {
-            const size_t n_out = show(rules, tokens, N_PIECES, pieces, out, &n_pushed);
+            const size_t n_out = show(rules, tokens, N_PIECES, pieces, out, &n_pushed, &over);
+            assert_int_equal(over, why);
             assert_int_equal(n_out, n_wanted);
             assert_memory_equal(out, wanted, n_wanted);
             assert_int_equal(n_pushed, n_tokens);
         }
         n_over += end != SIZE_MAX;
+        n_words += why == DPI_END_WORDS;
         n_held += end != SIZE_MAX && n_tokens > 1 && at[n_tokens - 2] > end;
     }
     assert_in_range(n_over, 1000, 3900);
+    assert_in_range(n_words, 100, n_over - 100);
     assert_true(n_held > 100); /* the stop has begun in an earlier token */
 }
 

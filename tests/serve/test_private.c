@@ -352,7 +352,7 @@ static void answer_of_units(const char *text_of_first, char **first, char **four
              "{\"text\": \"%s\", \"who\": \"p0\"}\n{\"text\": \"The lamp is dark.\", \"who\": "
              "\"p1\"}\n{\"text\": \"Ticket 7: no water in room 31.\", \"who\": \"p2\"}\n",
              text_of_first);
-    start(&v, lines, ",unit=who,scope=unit,batch=1,epsilon=500", false);
+    start(&v, lines, ",unit=who,scope=unit,batch=1,epsilon=500,pace=none", false);
     for (int i = 0; i < 4; i++)
         said[i] = member(expect_reply(&v, 200, "POST", CHAT, "",
                                       LETTERS("\"epsilon\": 800", "\"max_tokens\": 24, " QUESTION)),

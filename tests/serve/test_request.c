@@ -6,7 +6,7 @@
 #include "dpinfer/memory.h"
 #include "tests/support/support.h"
 
-static const request_defaults defaults = {.tau = .8, .top_k = 40};
+static const request_defaults defaults = {.tau = .8, .top_k = 40, .n_vocab = 50};
 
 static bool parse(const char *body, bool is_chat, request *r, refusal *why) {
     *why = (refusal){0};
@@ -123,6 +123,8 @@ TEST(refuses_by_name) {
         {"{\"prompt\": \"x\", \"logit_bias\": {\"1\": 101}}", "logit_bias: found {\"1\":101}"},
         {"{\"prompt\": \"x\", \"logit_bias\": {\"the\": 1}}", "logit_bias: found {\"the\":1}"},
         {"{\"prompt\": \"x\", \"logit_bias\": 1}", "logit_bias: found 1, allowed up to 300"},
+        {"{\"prompt\": \"x\", \"logit_bias\": {\"49\": 1, \"50\": 1}}",
+         "logit_bias: found the token 50, allowed are those of the model, 0..49"},
         {"{\"prompt\": \"x\", \"presence_penalty\": -1}", "presence_penalty: found -1, allowed"},
         {FORM("\"json\""), "response_format: found \"json\", allowed the type text, json_object"},
         {FORM("{\"type\": \"json_object\", \"schema\": {}}"),

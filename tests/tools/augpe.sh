@@ -32,9 +32,9 @@ $brief --rho 1 --seed 1 --ledger year | a ledger counts guarantees
 people.csv --num 2 --rho 1 --remote-model x | --remote-model needs --remote
 people.csv --num 2 --rho 1 -o m.gguf  | m.gguf
 END
-for form in --grammar --json-schema; do
-    refuse 2 "$form: not with --remote, whose model is elsewhere" augpe m.gguf people.csv --num 2 \
-        --rho 1 --remote http://localhost:1 --remote-model x $form form.gbnf
+for form in '--grammar form.gbnf' '--json-schema form.json' '--stop x' '--max-words 3'; do
+    refuse 2 "${form% *}: not with --remote, whose model is elsewhere" augpe m.gguf people.csv \
+        --num 2 --rho 1 --remote http://localhost:1 --remote-model x $form
 done
 fails 4 augpe m.gguf nothing.csv $few --rho 1
 fails 3 augpe nothing.gguf $brief --rho 1
@@ -65,6 +65,15 @@ for how in another blanks continue; do
     works verify form.$how.json --model m.gguf --output form.$how.jsonl
 done
 sed 's/"grammar": "./"grammar": "x/' form.blanks.json >other.json; fails 5 verify other.json
+
+# A description makes a list of texts in quotes, as in run; what is set of them is in the claim.
+evolve --rho 30 --describe ticket -q -o listed.jsonl --report listed.json
+expect_line listed.json '"answer": " \\""'; expect_count 0 '\\"' listed.jsonl
+works verify listed.json --output listed.jsonl
+sed 's/"answer": " /"answer": "/' listed.json >other.json; fails 1 verify other.json
+works augpe m.gguf people.csv ${few/-n 6/-n 40} --rho 30 -q --jsonl --answer 'Text: ' --stop e \
+    --ban a --max-words 2 --no-repeat 2 --variation continue
+expect_count 0 '"text":"[^"]*[ae]' out; expect_count 2 '"text":"[^" ]*( [^" ]*)?"' out
 
 # ---- A run -----------------------------------------------------------------------------------
 evolve --epsilon 4 --unit-field who --ledger year -o texts.jsonl --report report.json \

@@ -30,6 +30,29 @@ done
 works verify ink.json; expect_line ink.json '"grammar": "[0-9a-f]{16}"'
 sed 's/"grammar": "[0-9a-f]*"/"grammar": null/' ink.json >other.json
 fails 1 verify other.json
+# A public prompt that leaves nothing open.
+form alike --grammar one.gbnf; expect_err "public texts that the pace is found from are the same"
+works plan "${words[@]}" --grammar one.gbnf; expect_err "are the same: the public prompt leaves"
+works plan "${words[@]}"; expect_no_err "are the same"
+# Texts that are alike are told, also where no process has two of them.
+echo 'root ::= "one two three four"' >alike.gbnf
+n_texts=$(wc -l <ink.jsonl)
+form alike --grammar alike.gbnf; expect_line alike.json "\"alike\": $n_texts"
+expect_err "note: $n_texts of $n_texts texts are near copies of another one"
+expect_no_err "texts end at"
+works verify alike.json
+works run "${words[@]}" --grammar alike.gbnf --quiet -o quiet.txt; expect_no_err "near copies"
+works plan "${words[@]}" --grammar alike.gbnf --job parts
+for ((i = 0; i < n_texts; i++)); do
+    works run "${words[@]}" --grammar alike.gbnf --job parts --shard "$i/$n_texts"
+    expect_no_err "near copies"
+done
+works merge parts.jsonl parts --report parts.json --report parts.md --report parts.html
+expect_err "note: $n_texts of $n_texts texts are near copies of another one"
+expect_line parts.json "\"alike\": $n_texts" '"at_max_words": null'
+for form in md html; do
+    expect_line "parts.$form" "; $n_texts are near copies of another one\."
+done
 # What a schema leaves open is drawn, and is JSON of it. A job draws the same texts.
 form form --json-schema shape.json --seed 3; expect_err "form of texts"
 works run "${words[@]}" --jsonl -o job.jsonl --seed 3 --job job --json-schema shape.json
@@ -45,8 +68,9 @@ P
 
 # Texts by a wording end in the place where those without it would go on, and have its answer.
 begun=(--seed 3 --pace none --answer 'Name: ' --private-prompt '{reference} ')
-form whole "${begun[@]}" --keep-space
-form worded "${begun[@]}" --stop w3 --stop e --max-words 3 --job worded; expect_err "  wording  "
+form whole "${begun[@]}" --keep-space; cp err whole.err
+form worded "${begun[@]}" --stop w3 --stop e --max-words 3 --job worded
+cp err worded.err; expect_err "  wording  "
 form kept "${begun[@]}" --stop w3 --stop e --max-words 3 --keep-answer
 python_check "texts are not those of the wording" <<'P'
 def cut(text, stops):
@@ -54,16 +78,23 @@ def cut(text, stops):
         ends = [i - len(stop) for stop in stops if text[:i].endswith(stop)]
         last = text[i - 1].isspace() and not text[:i - 1][-1:].isspace()
         if ends or (last and len(text[:i].split()) == 3):
-            return text[:min(ends or [i - 1])]
-    return text
-n_cut = 0
+            return text[:min(ends or [i - 1])], not ends
+    return text, False
+n_cut = n_last = 0
 for whole, worded, kept in zip(*map(objects, ("whole.jsonl", "worded.jsonl", "kept.jsonl"))):
-    wanted = cut(whole["text"], ("w3", "e"))
+    wanted, by_words = cut(whole["text"], ("w3", "e"))
+    n_last += by_words
     n_cut += wanted != whole["text"]
     assert worded["text"] == wanted.strip() and kept["text"] == ("Name: " + wanted).strip(), kept
     assert worded["ended"] == (wanted != whole["text"] or whole["ended"])
     assert (worded["n_tokens"] < whole["n_tokens"]) == (wanted != whole["text"])
-assert n_cut > 1, n_cut
+assert n_cut > 1 and 0 < n_last < n_cut, (n_cut, n_last)
+# What a run tells of its texts is in its report, too.
+n_open = sum(not row["ended"] for row in objects("whole.jsonl"))
+out, n = load("worded.json")["output"], len(objects("whole.jsonl"))
+assert out["at_max_words"] == n_last and load("whole.json")["output"]["at_max_words"] == 0
+assert f"note: {n_last} of {n} texts end at --max-words\n" in open("worded.err").read()
+assert n_open > 0 and f"note: {n_open} of {n} texts end at -n 60 and" in open("whole.err").read()
 P
 works verify worded.json; expect_line worded.json '"answer": "Name: "' '"max_words": 3,'
 sed 's/"max_words": 3/"max_words": 4/' worded.json >other.json; fails 1 verify other.json

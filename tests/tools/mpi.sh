@@ -56,6 +56,14 @@ do_ranks 2 run "${position[@]}" --method amin --seed 7 -o amin.2.txt
 expect_same amin.txt amin.2.txt
 ranks 2 run "${position[@]}" --method amin --seed 7 --spread
 refused "spread is allowed with a method whose sums merge"
+# Of references that are spread each rank has all texts, and so those of the round before.
+works run "${position[@]}" --released 1 --seed 7 -o rounds.txt
+do_ranks 2 run "${position[@]}" --released 1 --seed 7 --spread -o rounds.spread.txt
+expect_same rounds.txt rounds.spread.txt; expect_different rounds.txt one.txt
+do_ranks 2 run "${position[@]}" --released 1 --seed 7 --spread --job rounds.job -o rounds.job.txt
+expect_same rounds.txt rounds.job.txt
+ranks 2 run "${position[@]}" --released 1 --seed 7
+refused "allowed where one process draws all texts"
 
 # ---- One statement, one report, one charge ------------------------------------------------------
 charged() { budget year.ledger charged; }

@@ -64,6 +64,28 @@ works plan --suggest --units 5000 --num 500 --epsilon 5 --delta 1e-5
 expect_out "-B 10 -n 64 --num 500: references are heard in texts of this length"
 expect_count 1 '\| x \|$' out # one is taken
 works plan --suggest --records 5000 --num 500 --epsilon 5 --delta 1e-5 --json; expect_out '"factor"'
+# With MODEL each setting has the pace that is found for it, of which C is larger.
+set=(--suggest --units 400 --num 20 --epsilon 4 --delta 1e-5 -n 48 --json)
+works plan "${set[@]}"; expect_count 0 T_p out; cp out without.json
+works plan "$model" "${set[@]}" --pace none; expect_same out without.json
+works plan "$model" "${set[@]}"; cp out with.json
+python_check "C with the pace of each setting" <<'P'
+one, other = load("without.json"), load("with.json")
+assert one and len(one) <= len(other) + 3
+for x, y in zip(one[:3], other): # all texts and tokens, three batches
+    assert (x["B"], x["T"], x["texts"]) == (y["B"], y["T"], y["texts"])
+    assert 0 < y["T_p"] <= y["T"] and abs(y["C"] / x["C"] - (y["T"] / y["T_p"]) ** .5) < .01, (x, y)
+P
+# The time is that of texts as long as the public ones; where those are short, so may -n be.
+works plan "$model" --records 100 --rho .5 -n 100 --pace none --json
+near usual_text_tokens 100; expect_count 0 longest_public_text out
+short=("$model" --records 100 --rho .5 -n 100 --max-words 2)
+works plan "${short[@]}" --json; near public_texts_ended 8
+holds "the mean" "$(field usual_text_tokens) <= $(field longest_public_text)"
+enough=$(field tokens_enough); holds "fewer" "$enough >= 8 && $enough <= 75"
+usual=$(field usual_text_tokens)
+works plan "${short[@]}"; expect_out "a smaller -n would do for texts like these: -n $enough"
+expect_out "texts of $usual tokens"
 works plan "$model" --units 100 --max-per-unit 2 -B 5 --rho .5 --parallel 1 --json
 near rows_per_step 11; near M 2
 # A text for each batch, and no file that has fewer than was wanted.

@@ -21,7 +21,8 @@ for form in none auto; do
 done
 works run "${job[@]}" --progress line; expect_same out texts.txt
 check "one line that is written anew" grep -q $'\r\033\\[Ktext 1/3: reading the prompts, 1 of 3' err
-check "it is taken away" grep -q $'\r\033\\[K$' <(tr '\n' '@' <err | sed 's/@*Privacy.*//')
+check "it is taken away" grep -q $'\r\033\\[K$' \
+    <(tr '\n' '@' <err | sed 's/dpinfer run: note: [0-9].*//; s/@*Privacy.*//')
 refuse 2 "--progress" run "${job[@]}" --progress loud
 
 # ---- On a terminal -------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ s = serve(more=",label=dept,batch=8")
 plan = s.plan(3)
 # e^(2C / tau): C is what the plan says
 check(abs(plan["factor"] - math.exp(2 * plan["clip"])) < 1e-6 * plan["factor"], "what C can do")
-check(plan["references_are"] == "heard" and s.plan(.01)["references_are"] == "hardly", "what is heard")
+check(plan["references_are"] == "well heard" and s.plan(.01)["references_are"] == "hardly", "what is heard")
 check(plan["answers_left"] > 2 and plan["batches"] == 5, "a plan")
 check(s.get(BUDGET)[1]["data"][0]["spent"] == 0, "a plan costs nothing")
 code, answer = s.chat(question(3), key="first")
@@ -114,7 +114,7 @@ for code, words, body in (
         (400, "echo: found true", question(echo=True)),
         (400, "seed: not allowed", question(seed=3)),
         (400, "logit_bias: found", question(logit_bias={"five": 1})),
-        (400, "biases.token is 99999", question(logit_bias={"99999": 1})),
+        (400, "logit_bias: found the token 99999, allowed", question(logit_bias={"99999": 1})),
         (400, "'cache_prompt' is not a field", question(cache_prompt=True)),
         (400, "'timings_per_token' is not a field", question(timings_per_token=True)),
         (400, "stream: found true", question(stream=True)),
@@ -176,12 +176,12 @@ report = json.dumps(check_report(s, answer))
 check('"pace": "top"' in report and '"unit"' in report, "the report has pace and scope")
 s.stop()
 refused("", options_of(8, ",unit=who")) # another scope
-s = serve_anew(more=",batch=5")
+s = serve_anew(more=",batch=5,pace=none")
 check(s.plan(3, 20)["clip"] < paced["clip"], "a pace leaves more for each token")
 without = s.metric("memory_most_bytes")
 s.stop()
 # One that is found for the question is that of a run, and that of the answer.
-s = serve_anew(more=",batch=5,pace=auto")
+s = serve_anew(more=",batch=5") # by default
 check(s.metric("memory_most_bytes") > without, "memory in which a pace is found")
 found, shown = s.plan(3, 20), run("plan", model, "--records", "40", "-B", "5", "--num", "1", "--epsilon", "3", "--delta", "1e-5",
                                   "--query", "Which problem do people have?", "-n", "20", "-c", "512", "--temp", "1", "--json")
@@ -191,6 +191,26 @@ check(abs(found["clip"] - shown["C"]) < 1e-9 and found["factor"] > 10, "what it 
 code, answer = s.chat(question(3, 20))
 claim = json.dumps(check_report(s, answer))
 check(code == 200 and '"pace_texts": 2' in claim, "the report says that the pace was found: %s" % claim)
+# While some are found, other requests are answered: all of them come to the same thread.
+plans = [threading.Thread(target=s.plan, args=(3, 400)) for i in range(4)]
+for t in plans:
+    t.start()
+n_beside = 0
+while any(t.is_alive() for t in plans) and n_beside < 30:
+    s.budget()
+    n_beside += any(t.is_alive() for t in plans)
+check(n_beside >= 10, "%d requests beside plans whose pace is found" % n_beside)
+for t in plans:
+    t.join()
+# A request that is sent again while its pace is found is the same one.
+n_before, results = len(charges()), []
+again = [threading.Thread(target=lambda: results.append(s.chat(question(3, 60), key="again"))) for i in range(3)]
+for t in again:
+    t.start()
+for t in again:
+    t.join()
+check({code for code, _ in results} <= {200, 409} and 200 in {code for code, _ in results}, "one answer: %s" % results)
+check(len(charges()) == n_before + 1, "one charge")
 s.stop()
 
 # ---- Principals, and a budget that ends -----------------------------------------------------------------------------

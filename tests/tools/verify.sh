@@ -87,7 +87,7 @@ mv kept.jsonl refs.jsonl
 # But for the output, which is released, and its hash.
 for name in ink again others; do
     sed '/^  "output": {/,/^  }/d' $name.json >$name.same.json
-    sed '/SHA-256 of the output/d' $name.md >$name.same.md
+    sed '/SHA-256 of the output/d; /The texts:/d' $name.md >$name.same.md
     sed '/<h2>The texts/,/^<p>The checklist/d; /output, the texts/d' $name.html >$name.same.html
 done
 for form in json md html; do
@@ -117,7 +117,7 @@ refuse 3 "must end in -00001-of-00002.gguf" verify split.json --model m.gguf
 free='complete|program|commit|compiler|build|sha256|random_weights|n_bytes|tokens|form|text_bytes'
 mutants() {
     rm -rf mutants; mkdir mutants
-    awk -v first="$2" -v free="^ *\"($free|ended)\"" '{ lines[NR] = $0 }
+    awk -v first="$2" -v free="^ *\"($free|ended|at_max_words|alike)\"" '{ lines[NR] = $0 }
         /^  "claim": {/ { inside = 1 }
         inside { parameters[NR] = 1 }
         /^  }/ { inside = 0 }
@@ -256,6 +256,9 @@ done <<'END'
 1 : output|out["tokens"] += out["tokens_most"] * out["texts"]
 1 : output|out["tokens"] = 0; out["lengths"][-1], out["lengths"][0] = sum(out["lengths"]), 0
 1 : output|out["ended"] = out["texts"] + 1
+1 : output|out["alike"] = out["texts"] + 1
+1 : output|out["alike"] = 1
+1 : output|out["at_max_words"] = out["ended"] + 1
 1 : output|out["labels"] = {"a": 1}
 5 charges|charges[0]["charge"] = -1
 5 charges|charges[0]["after"] *= 2

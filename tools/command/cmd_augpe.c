@@ -30,6 +30,7 @@ typedef struct evolving {
     char dataset[DPI_DATASET_NAME_MAX + 1];
     dpi_records *records;
     dpi_grammar *grammar;
+    wording_input wording;
     dpi_model *model;
     remote_options remote_options;
     remote *remote; /* NULL: the model writes */
@@ -90,7 +91,12 @@ static int check_options(const args *a) {
         const char *name;
     } local[] = {{OPT_SYSTEM, "--system"}, {OPT_AUGPE_TOP_K, "--top-k"},
                  {OPT_PARALLEL, "--parallel"}, {OPT_GRAMMAR, "--grammar"},
-                 {OPT_JSON_SCHEMA, "--json-schema"}};
+                 {OPT_JSON_SCHEMA, "--json-schema"}, {OPT_ANSWER, "--answer"},
+                 {OPT_ANSWER_FILE, "--answer-file"}, {OPT_STOP, "--stop"},
+                 {OPT_MIN_WORDS, "--min-words"}, {OPT_MAX_WORDS, "--max-words"},
+                 {OPT_KEEP_SPACE, "--keep-space"}, {OPT_BAN, "--ban"},
+                 {OPT_NO_REPEAT, "--no-repeat"}, {OPT_REPEAT_PENALTY, "--repeat-penalty"},
+                 {OPT_LOGIT_BIAS, "--logit-bias"}};
     const option_value *v = a->v;
     if (a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no RECORDS given; see 'dpinfer augpe -h'");
@@ -132,6 +138,7 @@ static dpi_augpe_options options_of(evolving *t) {
     if (v[OPT_PARALLEL].given)
         o.n_parallel = v[OPT_PARALLEL].i < 256 ? (int32_t)v[OPT_PARALLEL].i : 256;
     o.grammar = t->grammar;
+    o.wording = &t->wording.wording;
     o.rho = v[OPT_RHO].given ? v[OPT_RHO].d : 0;
     o.epsilon = v[OPT_EPSILON].given ? v[OPT_EPSILON].d : 0;
     o.delta = v[OPT_DELTA].d;
@@ -177,6 +184,8 @@ static int open_all(evolving *t) {
     if (code == CLI_OK)
         code = grammar_options_read(a, &t->grammar);
     if (code == CLI_OK)
+        code = wording_options_read(a, &t->wording);
+    if (code == CLI_OK)
         code = open_remote(t);
     if (code == CLI_OK)
         code = ledger_options_open(a, false, &t->ledger, t->dataset);
@@ -184,6 +193,8 @@ static int open_all(evolving *t) {
         code = records_open(a->positional[0], &records, &t->records);
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &t->model, NULL);
+    if (code == CLI_OK)
+        code = wording_options_bind(a, t->model, &t->wording);
     if (code == CLI_OK)
         code = open_augpe(t);
     if (code == CLI_OK)
@@ -296,7 +307,10 @@ static int write_report(evolving *t, bool complete) {
         dpi_report_of(dpi_augpe_claim_of(t->augpe), t->model, a->model, &report, &err);
     if (status != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    status = fill_report(t, complete, report, &err);
+    if (dpi_augpe_wording(t->augpe))
+        status = dpi_report_wording(report, dpi_augpe_wording(t->augpe), &err);
+    if (status == DPI_STATUS_OK)
+        status = fill_report(t, complete, report, &err);
     const int code = status == DPI_STATUS_OK ? report_files_write(t->reports, report, complete)
                                              : cli_fail_library(CLI_FAILED, &err);
     dpi_report_free(report);
@@ -362,6 +376,7 @@ static int augpe_main(const args *a) {
     dpi_augpe_free(t.augpe);
     signals_last_words(NULL);
     dpi_grammar_free(t.grammar);
+    wording_options_free(&t.wording);
     remote_close(t.remote);
     dpi_private_free(t.remote_options.key);
     dpi_model_close(t.model);

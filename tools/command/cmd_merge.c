@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tools/command/commands.h"
+#include "tools/command/texts_told.h"
 #include "tools/options/paths.h"
 #include "tools/options/shard_options.h"
 #include "tools/shared/report_files.h"
@@ -17,7 +18,13 @@ static void add_written(void *user, const char *bytes, size_t n_bytes) {
     dpi_report_output_add(user, bytes, n_bytes);
 }
 
-static int write_texts(const dpi_merge *merge, text_form form, output *out) {
+/* The lines of shards do not say what --max-words has ended. */
+static int tell_texts(const dpi_merge *merge, const texts_told *told) {
+    dpi_report *report = dpi_merge_report(merge);
+    return texts_told_say(told, dpi_report_run(report)->method.n_tokens, false, true, report);
+}
+
+static int write_texts(const dpi_merge *merge, text_form form, output *out, texts_told *told) {
     dpi_report *report = dpi_merge_report(merge);
     int32_t n_present;
     const int32_t n = dpi_merge_count(merge, &n_present);
@@ -37,6 +44,10 @@ static int write_texts(const dpi_merge *merge, text_form form, output *out) {
             return cli_fail_library(CLI_FAILED, &err);
         const text_head head = {i, t.label, t.label ? strlen(t.label) : 0, NULL};
         code = text_sink_put(&texts, &head, t.text, t.n_bytes, t.n_tokens, dpi_end_is_own(t.end));
+        if (code == CLI_OK)
+            code = texts_told_add(told, t.text, t.n_bytes);
+        if (code == CLI_OK)
+            code = texts_told_end(told, t.end);
     }
     return code;
 }
@@ -66,11 +77,15 @@ static int write_all(const args *a, const dpi_merge *merge) {
     const bool complete = dpi_merge_count(merge, &n_present) == n_present;
     report_files *reports = NULL;
     output out = {.fd = -1};
+    texts_told told = {0};
     int code = report_files_open(a, &reports);
     if (code == CLI_OK)
         code = output_open(&out, path, a->v[OPT_OVERWRITE].i);
     if (code == CLI_OK)
-        code = write_texts(merge, text_form_of(jsonl, path), &out);
+        code = write_texts(merge, text_form_of(jsonl, path), &out, &told);
+    if (code == CLI_OK)
+        code = tell_texts(merge, &told);
+    texts_told_free(&told);
     if (code == CLI_OK && reports)
         code = report_files_write(reports, dpi_merge_report(merge), complete);
     const output_end end = code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED;

@@ -29,11 +29,28 @@ static const char *time_text(double seconds, char *text, size_t size) {
     return text;
 }
 
+/* As the public texts are, of which the time is that of the run. */
+static void add_lengths(facts *f, const dpi_release *release) {
+    dpi_public_texts told;
+    dpi_pace_texts_tell(dpi_release_public_texts(release), &told);
+    if (told.n_texts == 0)
+        return;
+    facts_int(f, "public_texts_ended", NULL, told.n_ended);
+    facts_int(f, "longest_public_text", NULL, told.n_longest);
+    facts_line(f, "public texts", "%d, of %d tokens on average and %d at most; %d end before -n",
+               told.n_texts, told.n_mean, told.n_longest, told.n_ended);
+    if (told.n_enough == 0)
+        return;
+    facts_int(f, "tokens_enough", NULL, told.n_enough);
+    facts_line(f, "", "a smaller -n would do for texts like these: -n %d", told.n_enough);
+}
+
 static void add_time(facts *f, const dpi_run *claim, const dpi_release_plan *plan) {
     char all[40], reading[40], most[40];
     facts_real(f, "read_bytes_per_second", NULL, plan->read_bytes_per_second);
     facts_real(f, "seconds_at_least", NULL, plan->seconds_at_least);
     facts_int(f, "usual_prompt_tokens", NULL, plan->n_prompt_usual);
+    facts_int(f, "usual_text_tokens", NULL, plan->n_text_usual);
     facts_real(f, "prompt_tokens_per_second", NULL, plan->prompt_tokens_per_second);
     facts_real(f, "step_seconds", NULL, plan->step_seconds);
     facts_real(f, "seconds", NULL, plan->seconds);
@@ -44,7 +61,7 @@ static void add_time(facts *f, const dpi_run *claim, const dpi_release_plan *pla
     facts_line(f, "time", "%s, %s of it for prompts: %d text%s of %d tokens",
                time_text(plan->seconds, all, sizeof all),
                time_text(plan->seconds_reading, reading, sizeof reading), claim->n_texts,
-               claim->n_texts == 1 ? "" : "s", claim->method.n_tokens);
+               claim->n_texts == 1 ? "" : "s", plan->n_text_usual);
     if (dpi_run_has_units(claim))
         facts_line(f, "", "with units of %d records (--unit-records)", plan->n_unit_usual);
     if (claim->record_in_prompt)
@@ -98,6 +115,7 @@ static int add_needs(facts *f, const args *a, const release_input *in) {
     facts_int(f, "rows_per_step", "rows per step", plan.rows_per_step);
     add_memory(f, dpi_release_run(in->release), &plan);
     add_pace(f, dpi_release_run(in->release));
+    add_lengths(f, in->release);
     add_time(f, dpi_release_run(in->release), &plan);
     return CLI_OK;
 }
@@ -228,6 +246,8 @@ static void add_row(table *t, const dpi_suggestion *s, int64_t n_units, bool cho
     table_number(t, "texts", 0, s->n_texts);
     table_number(t, "B", 0, s->batch);
     table_number(t, "T", 0, s->n_tokens);
+    if (s->n_private > 0)
+        table_number(t, "T_p", 0, s->n_private);
     table_number(t, "left over", 0, (double)(n_units - s->n_units));
     table_number(t, "C", 3, s->clip);
     if (t->format == TABLE_MD)
@@ -258,13 +278,44 @@ static void explain(const dpi_suggestion *all, int32_t chosen, const dpi_sampler
                "are heard.\n");
 }
 
-static int suggest(const args *a) {
+/* A release of this setting, whose public texts have the pace of each row in them. */
+static int open_setting(const args *a, const dpi_suggestion *s, release_input *in) {
+    args set = *a;
+    set.v[OPT_BATCH].i = s->batch, set.v[OPT_NUM].i = s->n_texts;
+    set.v[OPT_BATCH].given = set.v[OPT_NUM].given = true;
+    return release_open(&set, a->v[OPT_QUIET].i, NULL, in);
+}
+
+/* all[*n] for the budget o; with a model of the pace that it finds: *in is open then. */
+static int find_settings(const args *a, dpi_sampler_options *o, int64_t n_units,
+                         release_input *in, dpi_suggestion *all, int32_t *n, int32_t *chosen) {
+    const int32_t n_texts = (int32_t)a->v[OPT_NUM].i;
+    const bool is_open = dpi_pace_is_open(o) && (a->model || o->pace == DPI_PACE_AUTO);
+    dpi_error err;
+    dpi_status status = DPI_STATUS_OK;
+    if (is_open)
+        dpi_pace_drop(o); /* to begin with; without a model there is none to find */
+    else
+        status = dpi_pace_find(NULL, o, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_suggest(o, NULL, n_units, n_texts, all, n, chosen, &err);
+    if (status == DPI_STATUS_OK && is_open && a->model) {
+        const int code = open_setting(a, &all[*chosen], in);
+        if (code != CLI_OK)
+            return code;
+        o->n_tokens = dpi_release_run(in->release)->method.n_tokens;
+        status = dpi_suggest(o, dpi_release_public_texts(in->release), n_units, n_texts, all, n,
+                             chosen, &err);
+    }
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_option(CLI_USAGE, &err);
+}
+
+static int suggest(const args *a, release_input *in) {
     dpi_suggestion all[DPI_SUGGESTIONS_MAX];
     const int64_t n_units = a->v[OPT_UNITS].given ? a->v[OPT_UNITS].i : a->v[OPT_RECORDS].i;
     const int32_t n_texts = (int32_t)a->v[OPT_NUM].i;
     table t = {.format = a->v[OPT_JSON].i ? TABLE_JSON : TABLE_MD};
     dpi_sampler_options o;
-    dpi_error err;
     int32_t n, chosen;
     int code = read_budget(a, &o);
     if (code != CLI_OK)
@@ -273,8 +324,9 @@ static int suggest(const args *a) {
         return cli_fail(CLI_USAGE, "--suggest needs --units N or --records N, and --num");
     o.n_tokens = a->v[OPT_N_PREDICT].given ? (int32_t)a->v[OPT_N_PREDICT].i : DPI_TOKENS_DEFAULT;
     o.n_vocab = 1 << 18; /* without influence on C */
-    if (dpi_suggest(&o, n_units, n_texts, all, &n, &chosen, &err) != DPI_STATUS_OK)
-        return cli_fail_option(CLI_USAGE, &err);
+    code = find_settings(a, &o, n_units, in, all, &n, &chosen);
+    if (code != CLI_OK)
+        return code;
     for (int32_t i = 0; i < n; i++)
         add_row(&t, &all[i], n_units, i == chosen);
     table_end(&t);
@@ -285,9 +337,7 @@ static int suggest(const args *a) {
 
 static int plan_main(const args *a) {
     release_input in = {0};
-    if (a->v[OPT_SUGGEST].i)
-        return suggest(a);
-    const int code = make_plan(a, &in);
+    const int code = a->v[OPT_SUGGEST].i ? suggest(a, &in) : make_plan(a, &in);
     release_close(&in);
     return code;
 }

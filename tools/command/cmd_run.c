@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/command/texts_told.h"
 #include "tools/options/ledger_options.h"
 #include "tools/options/paths.h"
 #include "tools/options/shard_options.h"
@@ -35,6 +36,7 @@ typedef struct run {
     report_files *reports;
     dpi_report *report;
     text_sink texts; /* of out */
+    texts_told told;
     bool released;  /* a token is drawn */
     bool shard_begun, begun; /* the shard; the release: its statement is owed */
     bool is_cut;    /* the job: a text that is not over was the last one */
@@ -62,7 +64,9 @@ static int close_text(run *r, const dpi_release_event *event) {
     const char *label;
     size_t n_label;
     dpi_error err;
-    const int code = text_sink_end(&r->texts);
+    int code = text_sink_end(&r->texts);
+    if (code == CLI_OK)
+        code = texts_told_end(&r->told, event->end);
     dpi_release_label(r->in.release, event->index, &label, &n_label);
     if (!r->report || dpi_report_text_add(r->report, label, event->n_drawn, event->end, &err) ==
                           DPI_STATUS_OK)
@@ -86,6 +90,8 @@ static int write_event(run *r, const dpi_release_event *event) {
     }
     code = text_sink_add(&r->texts, event->text, event->n_bytes, event->n_drawn,
                          dpi_end_is_own(event->end));
+    if (code == CLI_OK)
+        code = texts_told_add(&r->told, event->text, event->n_bytes);
     if (event->type != DPI_EVENT_END)
         return code;
     r->texts.open = false;
@@ -148,7 +154,10 @@ static int write_statement(const run *r, int code) {
         r->claim->method.method != DPI_METHOD_PLAIN)
         cli_note("note: %" PRId64 " of %" PRId64 " records are empty or unreadable and add "
                  "nothing; 'dpinfer records' says why", n_null, r->claim->n_records);
-    int result = statement_end(make_statement(r, complete), CLI_OK);
+    int result = CLI_OK;
+    if (r->told.n > 0)
+        result = texts_told_say(&r->told, r->claim->method.n_tokens, true, !r->quiet, r->report);
+    result = statement_end(make_statement(r, complete), result);
     if (r->reports && report_files_write(r->reports, r->report, complete) != CLI_OK)
         result = CLI_FAILED;
     return code != CLI_OK ? code : result;
@@ -377,6 +386,7 @@ static int run_records(const args *a) {
         code = first ? run_release(a, &r) : run_rank(a, &r);
     }
     note_job(a, &r, code);
+    texts_told_free(&r.told);
     dpi_report_free(r.report);
     release_close(&r.in);
     return code;

@@ -10,7 +10,8 @@
 #define GENERATES (CMD_RUN | CMD_PLAN)
 #define WRITES (GENERATES | CMD_AUGPE) /* texts, of records */
 #define PROMPTS (WRITES | CMD_PREVIEW)
-#define WORDS (GENERATES | CMD_GENERATE | CMD_PREVIEW) /* texts, by rules about their words */
+#define WORDS (KEEPS_ANSWER | CMD_AUGPE) /* texts, by rules about their words */
+#define KEEPS_ANSWER (GENERATES | CMD_GENERATE | CMD_PREVIEW)
 #define LOADS                                                                                      \
     (GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_AUGPE | CMD_INSPECT | CMD_TOKENIZE |            \
      CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE | CMD_PREVIEW)
@@ -100,7 +101,7 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_SUGGEST] = {.name = "suggest", .group = GROUP_DATA, .type = OPT_FLAG,
         .commands = CMD_PLAN,
         .help = "a table of B and T for --num texts about --units N or --records N, and which one "
-                "would be taken. Needs no MODEL"},
+                "would be taken. With MODEL of the pace that it finds; without one of none"},
     [OPT_TEXT_FIELD] = {.name = "text-field", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS |
             CMD_STATISTIC | CMD_PREVIEW,
@@ -209,6 +210,10 @@ const option_spec option_rows[N_OPTIONS] = {
         .def = "public",
         .help = "prompts that examples stand in; in the private one a record stands in their "
                 "place, both: behind them"},
+    [OPT_RELEASED] = {.name = "released", .group = GROUP_PROMPT, .type = OPT_INT,
+        .commands = GENERATES, .arg = "N", .min = 1, .max = 63,
+        .help = "rounds of N texts of one label: both prompts of a text have the texts of the "
+                "round before as examples. Costs nothing (docs/prompts.md)"},
     [OPT_TEMPLATE] = {.name = "template", .group = GROUP_PROMPT, .type = OPT_ENUM,
         .commands = WRITES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE | CMD_PREVIEW,
         .arg = "NAME", .choices = DPI_CHAT_NAMES, .def = "auto",
@@ -519,9 +524,8 @@ const option_spec option_rows[N_OPTIONS] = {
                 "given several times. Further parts: unit=FIELD, label=FIELD, text=FIELD, "
                 "fields=public, as --public-fields in run, "
                 "batch=B, the most records of an answer (16), max-per-unit=M, scope=unit, a "
-                "budget for each unit, and pace=NAME (none), pace-theta=X, pace-tokens=N, "
-                "pace-share=E, as in run; pace=auto is found for each question, which takes "
-                "seconds"},
+                "budget for each unit, and pace=NAME (auto: it is found for each question, which "
+                "takes seconds), pace-theta=X, pace-tokens=N, pace-share=E, as in run"},
     [OPT_SERVE_CONFIG] = {.name = "config", .type = OPT_STRING, .commands = CMD_SERVE,
         .arg = "FILE",
         .help = "datasets and their ledger as JSON: for paths with a comma, for --delimiter and "

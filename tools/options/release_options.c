@@ -81,8 +81,6 @@ int read_budget(const args *a, dpi_sampler_options *o) {
     dpi_sampler_options_init(o);
     if (code == CLI_OK)
         code = read_method(a, o);
-    if (o->pace == DPI_PACE_AUTO) /* there is no model to find one with */
-        o->pace = DPI_PACE_NONE;
     return code;
 }
 
@@ -163,6 +161,7 @@ static void read_numbers(const args *a, dpi_release_options *o) {
     o->n_texts = (int32_t)a->v[OPT_NUM].i;
     o->n_tokens = (int32_t)a->v[OPT_N_PREDICT].i;
     o->n_parallel = (int32_t)a->v[OPT_PARALLEL].i;
+    o->n_released = a->v[OPT_RELEASED].given ? (int32_t)a->v[OPT_RELEASED].i : 0;
 }
 
 int release_options_read(const args *a, release_texts *in, dpi_release_options *o) {

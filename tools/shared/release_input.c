@@ -164,6 +164,16 @@ static void note_kind(const dpi_release_options *o, const dpi_model_info *info) 
                  "begin the document, as 'Ticket:' does");
 }
 
+/* Where the public prompt leaves nothing open, records have nothing to say. */
+static void note_public_texts(const dpi_release *release) {
+    dpi_public_texts told;
+    dpi_pace_texts_tell(dpi_release_public_texts(release), &told);
+    if (told.are_same)
+        cli_note("warning: all %d public texts that the pace is found from are the same: the "
+                 "public prompt leaves nothing open for the records to say; a larger --temp or "
+                 "--top-k makes texts differ", told.n_texts);
+}
+
 static int open_release(const dpi_release_options *o, bool quiet, release_input *in) {
     dpi_error err;
     if (!quiet)
@@ -179,6 +189,8 @@ static int open_release(const dpi_release_options *o, bool quiet, release_input 
         cli_note("stopped before a record was read");
         return signals_code();
     }
+    if (status == DPI_STATUS_OK && !quiet)
+        note_public_texts(in->release);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_option(CLI_USAGE, &err);
 }
 

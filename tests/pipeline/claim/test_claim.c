@@ -67,6 +67,8 @@ static const kind kinds[] = {
     {"worded", {.n_units = 6, .delta = 1e-6, .wording = "that of `wording`",
                 .prompts = "that of `prompts`"},
      {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
+    {"rounds", {.n_units = 6, .delta = 1e-6, .released = 1},
+     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
     {"groups", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6, .cluster_texts = 50,
                 .labels = DPI_LABELS_PRIVATE, .n_labels = 3},
      {{"invisibleink", NULL, 4, {SAMPLER, {"budget_rho", .5}}}}},
@@ -398,6 +400,10 @@ TEST(test_impossible) {
     REFUSES("by position", (c.labels = DPI_LABELS_PRIVATE, c.n_labels = 1), ARG, "labels");
     REFUSES("by position", c.no_records = 1, ARG, "no_records");
     REFUSES("by position", c.pace_texts = 2, ARG, "pace_texts");
+    REFUSES("by position", c.released = 2, ARG, "released: found 2, allowed 0..1");
+    REFUSES("by position", c.released = -1, ARG, "released: found -1");
+    REFUSES("counts", c.released = 1, ARG, "released: found 1, allowed 0..0");
+    REFUSES("votes", c.released = 1, ARG, "released: found 1, allowed 0..0");
     REFUSES("by position", c.n_parts = 0, ARG, "n_parts");
     REFUSES("by position", c.parts[0].mechanism = 1000, ARG, "mechanism: found 1000");
     REFUSES("by position", (void)dpi_claim_add(&c, "histogram"), ARG, "histogram_rho");

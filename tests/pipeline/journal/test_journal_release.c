@@ -45,6 +45,9 @@ static dpi_wording *worded(void) {
 }
 static void set_worded(void) { job.o.wording = worded(); }
 static void set_reference(void) { set_plain(), job.o.reference = 4; }
+/* Prompts are made again of the texts of the round before, of which some are drawn and not told. */
+static void set_released(void) { job.o.n_released = 1; }
+static void set_rounds(void) { job.o.n_released = 2, job.o.n_parallel = 2, set_add_remove(); }
 
 static const struct {
     const char *name;
@@ -65,6 +68,8 @@ static const struct {
     {"plain", set_plain},
     {"plain, a record", set_reference},
     {"worded", set_worded},
+    {"released", set_released},
+    {"rounds of two", set_rounds},
 };
 
 /* Ends after n tokens, then after `more` that are new, and so on. */
@@ -196,6 +201,7 @@ TEST(test_changed) {
     CHANGED(n_tokens, 6, "parameters.mechanisms[0].T was 8 when it began, and is 6");
     CHANGED(top_k, 7, "parameters.mechanisms[0].top_k was");
     CHANGED(batch, 4, "parameters.mechanisms[0].B was");
+    CHANGED(n_released, 2, "parameters.released was");
     CHANGED(method.rho, 3, "parameters.mechanisms[0].budget_rho was");
     CHANGED(method.tau, 1.5, "parameters.mechanisms[0].tau was");
     CHANGED(session.kv_type, DPI_KV_F32, "engine.kv_type was");
