@@ -28,7 +28,7 @@ typedef struct dpi_vocabulary dpi_vocabulary;
 DPI_API DPI_MUST_CHECK dpi_status dpi_vocabulary_read(const char *path, int32_t n_most,
                                                       dpi_vocabulary **vocabulary, dpi_error *err);
 /* The first n_most (0: all) tokens of a model that stand for text, and their embeddings
- * (token_embd.weight). The model may be closed afterwards. Errors: FORMAT, LIMIT, MEMORY. */
+ * (token_embd.weight). The model must outlive it. Errors: FORMAT, LIMIT, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_vocabulary_of_model(const dpi_model *model, int32_t n_most,
                                                           dpi_vocabulary **vocabulary,
                                                           dpi_error *err);

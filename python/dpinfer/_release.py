@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Union
 
 from ._headers import ENUMS
 from ._ledger import Ledger, lib_one
@@ -47,7 +47,8 @@ _TOKEN, _END, _NONE, _UNSEEN = 2, 3, 0, -1
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """A text that is released. end: how it ended: eog (by itself), stop, words, length (cut), cancelled.
+    """A text that is released. end: how it ended: eog (by itself), stop, words, length (cut),
+    cancelled.
     """
 
     index: int
@@ -139,10 +140,11 @@ def _grammar(grammar: Any, schema: Any) -> Any:
 def _set_biases(wording: Any, model: Model, biases: Optional[Mapping[Any, float]],
                 keep: List[Any]) -> None:
     """{token or its text: what is added to its logit}."""
-    if not biases:
+    if biases is None:
         return
     if not isinstance(biases, Mapping):
-        raise TypeError("logit_bias: allowed is a dict of tokens and numbers")
+        raise TypeError(f"logit_bias: found {type(biases).__name__}, allowed a dict of tokens and "
+                        "numbers")
     made = ffi.new("dpi_token_bias[]", len(biases))
     for one, (token, bias) in zip(made, biases.items()):
         found = model.tokenizer.find(token) if isinstance(token, str) else _integer(
@@ -159,7 +161,9 @@ class Plan(Handle):
     """What a run guarantees and needs, settled before a record is looked at.
 
     str() tells it to people. claim, epsilon, delta, clip: what the guarantee comes to. run() makes
-    the texts, start() begins one text at a time.
+    the texts, start() begins one text at a time. The first run without a job or another ledger is
+    what was planned, to the last number; each other run is settled anew, and then the pace may be
+    another: it is found from random public texts.
     """
 
     def __init__(self, settings: _Settings, ledger: Optional[Ledger],
@@ -168,13 +172,36 @@ class Plan(Handle):
         self._settings, self._keep = settings, made["keep"]
         self._ledger, self._dataset = ledger, dataset
         self._measured: Dict[Any, Dict[str, Any]] = {}
+        self._given = False  # to a run
         super().__init__(made["c"], lib.dpi_release_free, *made["needs"])
         if ledger is not None:
             _settle_ledger(lib.dpi_release_preview, self.c)
+        self._told = _told_of(self.c)
+
+    def _take(self) -> Dict[str, Any]:
+        """What was settled, for a run that has it from now on."""
+        pointer = self.c
+        with self._using():
+            ffi.gc(pointer, None)
+            self._pointer, self._given = None, True
+        return {"c": pointer, "keep": self._keep, "needs": self._needs}
+
+    @property
+    def c(self) -> Any:
+        """The C object, settled anew where a run has the first one."""
+        if self._given:
+            made = self._settings.open(self._ledger, self._dataset, None)
+            self._pointer, self._keep = ffi.gc(made["c"], lib.dpi_release_free), made["keep"]
+            self._given = False
+        return super().c
+
+    def close(self) -> None:
+        self._given = False
+        super().close()
 
     @property
     def claim(self) -> Claim:
-        return _claim_of(lib.dpi_release_run(self.c))
+        return _claim_of(self._told.run)
 
     @property
     def epsilon(self) -> Optional[float]:
@@ -187,18 +214,18 @@ class Plan(Handle):
     @property
     def clip(self) -> float:
         """C, how far a reference moves a logit at most."""
-        return float(lib.dpi_release_run(self.c).plan.clip)
+        return float(self._told.run.plan.clip)
 
     @property
     def settings(self) -> Dict[str, Any]:
         """What the method is run with, as it was settled (dpi_sampler_options)."""
-        run = lib.dpi_release_run(self.c)
+        run = self._told.run
         return {**struct_dict(run.method, "dpi_sampler_options"), "n_texts": run.n_texts}
 
     @property
     def wording(self) -> Dict[str, Any]:
         """How texts are worded: answer, stops and bans as they were settled."""
-        w = lib.dpi_release_wording(self.c)
+        w = self._told.wording
         found = struct_dict(w, "dpi_wording")
         found["answer"] = text(w.answer.data, w.answer.n_bytes) if w.answer.data else None
         for name in ("stops", "bans"):
@@ -210,7 +237,7 @@ class Plan(Handle):
     @property
     def prompts(self) -> Dict[str, Any]:
         """The prompts in full (docs/report.md)."""
-        found: Dict[str, Any] = json.loads(_prompts_of(self.c))
+        found: Dict[str, Any] = json.loads(self._told.prompts)
         return found
 
     def needs(self, record_tokens: int = 0, unit_records: int = 0) -> Dict[str, Any]:
@@ -223,8 +250,9 @@ class Plan(Handle):
             out = ffi.new("dpi_release_plan *")
             lib.dpi_release_plan_init(out)
             out.n_record_usual, out.n_unit_usual = asked
+            pointer = self.c
             with self._using():
-                call(lib.dpi_release_plan_get, self.c, out)
+                call(lib.dpi_release_plan_get, pointer, out)
             self._measured[asked] = struct_dict(out, "dpi_release_plan")
         return self._measured[asked]
 
@@ -232,7 +260,7 @@ class Plan(Handle):
     def hearing(self) -> str:
         """Whether C is enough for references to be heard: hardly, heard, well heard; "" where
         the method has no such number."""
-        run = lib.dpi_release_run(self.c)
+        run = self._told.run
         method, plan = ffi.addressof(run, "method"), ffi.addressof(run, "plan")
         factor = lib.dpi_hearing_factor(method, plan)
         return text(lib.dpi_hearing_text(lib.dpi_hearing_of(factor))) if factor > 0 else ""
@@ -252,6 +280,8 @@ class Plan(Handle):
             opened = Ledger(ledger)
         if job is not None:
             folder = _open_journal(job, create=True, application=_remember(self._settings))
+        if folder is None and opened is self._ledger and dataset == self._dataset:
+            return Release(self._take(), self._settings.model, opened, dataset, None)
         return _begin(self._settings, opened, dataset, folder, job)
 
     def run(self, ledger: Optional[Union[Ledger, Any]] = None, dataset: Optional[str] = None,
@@ -264,7 +294,7 @@ class Plan(Handle):
 
     def __str__(self) -> str:
         lines = [self.claim.statement().rstrip("\n")]
-        run = lib.dpi_release_run(self.c)
+        run = self._told.run
         if self.hearing:
             lines.append(f"clip bound C  {self.clip:.4g}: references are "
                          f"{self.hearing.replace('hardly', 'hardly heard')}")
@@ -276,7 +306,9 @@ class Plan(Handle):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return "<Plan, closed>" if self._pointer is None else f"<Plan: {self.claim.short}>"
+        if self._pointer is None and not self._given:
+            return "<Plan, closed>"
+        return f"<Plan: {self.claim.short}>"
 
     def _repr_html_(self) -> str:
         import html
@@ -301,6 +333,21 @@ def _prompts_of(release: Any) -> str:
     out = ffi.new("char **")
     call(lib.dpi_release_prompts, release, out)
     return taken(out[0], private=True)
+
+
+class _Told(NamedTuple):
+    """What a release says of itself, when the C object is another's or no more."""
+
+    run: Any
+    wording: Any
+    prompts: str
+
+
+def _told_of(release: Any) -> _Told:
+    run, out = ffi.new("dpi_run *"), ffi.new("dpi_wording **")
+    run[0] = lib.dpi_release_run(release)[0]
+    call(lib.dpi_wording_copy, lib.dpi_release_wording(release), out)
+    return _Told(run, ffi.gc(out[0], lib.dpi_wording_free), _prompts_of(release))
 
 
 def _settle_ledger(function: Any, release: Any) -> None:
@@ -408,7 +455,7 @@ class Release(Handle):
         self._keep, self.model, self.job = made["keep"], model, job
         self._ledger, self._dataset = ledger, dataset
         self.texts: List[Text] = []
-        self.complete = False
+        self.complete, self._stopped = False, False
         self._pieces: Dict[int, Dict[int, str]] = {}
         self._event = ffi.new("dpi_release_event *")
         self._event.type = _UNSEEN
@@ -424,7 +471,7 @@ class Release(Handle):
             while given < len(self.texts):
                 given += 1
                 yield self.texts[given - 1]
-            if self.complete or not self._advance():
+            if self.complete or self._stopped or not self._advance():
                 return
 
     def _advance(self) -> bool:
@@ -457,12 +504,7 @@ class Release(Handle):
 
     def _let_go(self) -> None:
         """A job that is over: its folder may be opened again. What is told of it stays."""
-        run = ffi.new("dpi_run *")
-        run[0] = lib.dpi_release_run(self.c)[0]
-        out = ffi.new("dpi_wording **")
-        call(lib.dpi_wording_copy, lib.dpi_release_wording(self.c), out)
-        wording = ffi.gc(out[0], lib.dpi_wording_free)
-        self._told = (run, wording, _prompts_of(self.c), self.null_records, self.progress)
+        self._told = (*_told_of(self.c), self.null_records, self.progress)
         self.close()
         self._keep = None
 
@@ -492,7 +534,7 @@ class Release(Handle):
             while not self.complete and self._advance():
                 pass
         except Cancelled:
-            pass
+            self._stopped = True
 
     @property
     def progress(self) -> Dict[str, Any]:

@@ -366,7 +366,8 @@ class Perturber(Handle):
              ffi.NULL if cache is None else path_bytes(cache), o.n_threads)
         out = ffi.new("dpi_perturber **")
         call(lib.dpi_perturber_create, self._vocabulary, o, out)
-        super().__init__(out[0], lib.dpi_perturber_free)
+        of_model = [vocabulary] if isinstance(vocabulary, Model) else []  # it has the words
+        super().__init__(out[0], lib.dpi_perturber_free, *of_model)
         self._options, self._keep = o, keep
         self._released = ffi.new("dpi_words_released *")
 

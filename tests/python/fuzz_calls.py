@@ -138,6 +138,8 @@ def main() -> None:
                 getattr(result, "_repr_html_", str)()
             except DOCUMENTED:
                 pass
+            except ModuleNotFoundError:  # a package that few need
+                pass
             except IndexError:  # as of a list
                 if not name.endswith("__getitem__"):
                     print(f"{told}: IndexError")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 import dpinfer
 import pytest
+from conftest import made_up
 from dpinfer import account
 
 de = pytest.importorskip("dp_accounting")
@@ -48,23 +48,18 @@ def test_gaussian(sigma: float, q: float, steps: int) -> None:
         assert ours <= most.get_epsilon_for_delta(delta) * ABOVE
 
 
-def test_event_of_training() -> None:
-    claim = dpinfer.Claim.read(json.dumps({
-        "version": 3, "randomness": "getrandom", "model": "m", "grammar": None, "wording": None,
-        "prompts": None, "pace_texts": None, "pace_given": None, "ledger": None,
-        "data": {"adjacency": "add-remove", "unit": "one line of a .jsonl file", "M": None,
-                 "n_units": 1024, "labels": None, "n_labels": None, "cluster_texts": None,
-                 "no_records": False, "delta": 1e-4},
-        "mechanisms": [{
-            "mechanism": "gradients", "runs": 100, "sigma": 0.8, "sampling": 1 / 64, "expected": 16,
-            "clip": 1.0, "trained": "adapter", "rank": 1, "alpha": 16.0, "numbers": 22400,
-            "tensors_sha256": "00" * 32}]}))
-    one = pld.privacy_loss_distribution.from_gaussian_mechanism(
-        0.8, pessimistic_estimate=False, sampling_prob=1 / 64, value_discretization_interval=2e-4)
+def test_event_of_training(model: dpinfer.Model) -> None:
+    claim = dpinfer.Training(model, made_up(64), units=1024, expected=16, steps=100, epsilon=3,
+                             delta=1e-4, instruction="Write.").claim
+    event = claim.dp_event()
+    sigma, q = event.event.event.noise_multiplier, event.event.sampling_probability
+    assert event.count == 100 and q == 16 / 1024
+    least = pld.privacy_loss_distribution.from_gaussian_mechanism(
+        sigma, pessimistic_estimate=False, sampling_prob=q, value_discretization_interval=2e-4)
     accountant = pld.PLDAccountant(value_discretization_interval=2e-4)
-    theirs = accountant.compose(claim.dp_event()).get_epsilon(1e-4)
-    assert claim.epsilon is not None
-    assert one.self_compose(100).get_epsilon_for_delta(1e-4) <= claim.epsilon <= theirs * ABOVE
+    most = accountant.compose(event).get_epsilon(1e-4)
+    assert claim.epsilon is not None and 2.999 < claim.epsilon <= 3
+    assert least.self_compose(100).get_epsilon_for_delta(1e-4) <= claim.epsilon <= most * ABOVE
 
 
 @pytest.mark.parametrize("options", [

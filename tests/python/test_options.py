@@ -36,7 +36,7 @@ OTHERS: Dict[str, Set[str]] = {
     "made of other fields, or by the function": {
         "random", "random_user", "cancel", "cancel_user", "model_path", "seeded", "model",
         "records", "ledger", "dataset", "journal", "wording", "method", "session", "prompts",
-        "answer_end", "denominator", "turns", "label", "unit", "biases"},
+        "answer_end", "logits", "logits_user", "denominator", "turns", "label", "unit", "biases"},
     "of processes that share a release, which are the program's": {
         "shard", "n_shards", "spread", "next_text", "next_user", "recalled", "recalled_user", "key",
         "charged", "as_drawn", "n_kept"},
@@ -111,7 +111,8 @@ def test_help(function: Any) -> None:
     text = pydoc.plain(pydoc.render_doc(function))
     for name in keywords(function) - {"self", "path", "model", "records", "ledger", "dataset",
                                       "data", "vocab", "references", "name", "epsilon", "delta",
-                                      "create", "grammar", "json_schema", "logit_bias", "unit",
+                                      "create", "logits",
+                                      "grammar", "json_schema", "logit_bias", "unit",
                                       "max_per_unit", "adjacency"}:
         about = re.search(rf"^ +{name}: .*default .*\n +(\S.*)$", text, re.M)
         assert about, name

@@ -121,6 +121,25 @@ def test_plan(model: dpinfer.Model) -> None:
         dpinfer.plan(model, dpinfer.Records(made_up(12)), unit="a", **OPTIONS)
 
 
+def test_a_run_is_what_was_planned(model: dpinfer.Model, monkeypatch: Any) -> None:
+    """The pace is found from random public texts: not a second time for the run of a plan."""
+    plan = dpinfer.plan(model, made_up(12), **OPTIONS)
+    settled = []
+    again = _release._Settings.open
+    monkeypatch.setattr(_release._Settings, "open", lambda self, *args: (
+        settled.append(1), again(self, *args))[1])
+    release = plan.run()
+    assert not settled and release.claim.to_json() == plan.claim.to_json()
+    plan.run()  # another run, of its own
+    assert len(settled) == 1 and plan.claim.to_json() == release.claim.to_json()
+    assert "guarantee" in str(plan) and "zCDP" in repr(plan) and plan.prompts
+    release.close()
+    plan.close()
+    assert repr(plan) == "<Plan, closed>"
+    with pytest.raises(dpinfer.StateError, match="closed"):
+        plan.run()
+
+
 def test_wording(model: dpinfer.Model) -> None:
     plan = dpinfer.plan(model, made_up(12), stops=["\n\n", "END"], bans=["x"], min_words=1,
                         **OPTIONS)

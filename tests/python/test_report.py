@@ -24,7 +24,8 @@ def test_forms(release: dpinfer.Release, tmp_path: pathlib.Path) -> None:
     said = json.loads(report.text())
     assert said["private"] is True and said["complete"] is True
     assert said["claim"] == json.loads(release.claim.to_json())
-    for name, begin in (("r.json", "{"), ("r.md", "#"), ("r.html", "<!DOCTYPE html>"), ("r", "{")):
+    for kind, begin in ((".json", "{"), (".md", "#"), (".html", "<!DOCTYPE html>"), ("", "{")):
+        name = "report" + kind
         report.save(tmp_path / name)
         assert (tmp_path / name).read_text("utf-8").lstrip().lower().startswith(begin.lower())
         assert not (tmp_path / (name + ".part")).exists()
