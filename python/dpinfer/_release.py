@@ -47,7 +47,7 @@ _TOKEN, _END, _NONE, _UNSEEN = 2, 3, 0, -1
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """A text that is released. end: how it ended: eog (by itself), stop, words, length (cut),
+    """A text that is released. end: how it ended: eog (by itself), stop, words, length (cut) or
     cancelled.
     """
 
