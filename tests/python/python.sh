@@ -40,7 +40,7 @@ try "make the wheel" env PYTHON="$venv" bash "$source/python/wheel" "$build" "$w
 try "install it" "$venv" -m pip install -q --no-deps --no-index "$work"/wheel/dpinfer-*.whl
 cd "$work" || exit 1 # where there is no other dpinfer
 try "ruff" "$venv" -m ruff check --no-cache --config "$source/python/pyproject.toml" \
-    "$source/python" "$source/tests/python" "$source/bench/python.py"
+    "$source/python" "$source/tests/python" "$source/bench/python.py" "$source/examples/python"
 try "mypy" "$venv" -m mypy --cache-dir "$work/mypy" --config-file "$source/python/pyproject.toml" \
     -p dpinfer
 try "pytest" env PYTHONDONTWRITEBYTECODE=1 "$venv" -m pytest -q -p no:cacheprovider \
