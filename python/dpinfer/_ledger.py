@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, Optional
 
-from ._library import ArgumentError, Handle, call, ffi, lib, path_bytes
+from ._library import ArgumentError, Handle, call, ffi, lib, path_bytes, text
 from ._options import Table, encoded, flag, narrow, string, struct_dict, value_of
 from ._report import _sized
 
@@ -121,9 +121,9 @@ def _info(out: Any) -> Dict[str, Any]:
     for key in ("budget", "charged", "left", "last"):
         found[key] /= lib_one()
     found["unit"] = _sized(lib.dpi_privacy_unit_text, ffi.addressof(out, "unit"))
+    found["scope"] = text(lib.dpi_scope_name(out.scope))
     return found
 
 
 LEDGER.document(Ledger.__init__)
 DATASET.document(Ledger.add)
-__all__ = ["Ledger", "Optional"]

@@ -83,8 +83,8 @@ class _Settings:
         o, w = structs["release"], structs["wording"]
         o.method.pace = lib.DPI_PACE_AUTO
         values = dict(self.options)
-        grammar = _grammar(values.pop("grammar", None), values.pop("json_schema", None))
-        _set_biases(w, self.model, values.pop("logit_bias", None), keep)
+        grammar = grammar_of(values.pop("grammar", None), values.pop("json_schema", None))
+        set_biases(w, self.model, values.pop("logit_bias", None), keep)
         if values.get("seed") is not None:
             o.seeded = 1
         OPTIONS.set(structs, values, keep)
@@ -121,7 +121,7 @@ def _json(option: str, value: Any, kind: type) -> bytes:
                     "JSON has")
 
 
-def _grammar(grammar: Any, schema: Any) -> Any:
+def grammar_of(grammar: Any, schema: Any) -> Any:
     if grammar is not None and schema is not None:
         raise ArgumentError("grammar and json_schema: allowed is one of them")
     if grammar is None and schema is None:
@@ -137,7 +137,7 @@ def _grammar(grammar: Any, schema: Any) -> Any:
     return ffi.gc(out[0], lib.dpi_grammar_free)
 
 
-def _set_biases(wording: Any, model: Model, biases: Optional[Mapping[Any, float]],
+def set_biases(wording: Any, model: Model, biases: Optional[Mapping[Any, float]],
                 keep: List[Any]) -> None:
     """{token or its text: what is added to its logit}."""
     if biases is None:

@@ -21,6 +21,7 @@ from ._library import (
 from ._model import Model, model_of
 from ._options import NAMES, Table, encoded, string, struct_dict
 from ._records import RECORDS, Records
+from ._release import grammar_of, set_biases
 from ._report import Claim, Report, Verification
 
 FINETUNE = Table(NAMES, finetune=("dpi_finetune_options", "seeded reserved"))
@@ -28,7 +29,8 @@ AUGPE = Table(
     NAMES,
     augpe=("dpi_augpe_options",
            "seeded session.n_seq session.n_kept prompts.label prompts.query prompts.n_turns "
-           "prompts.reserved"))
+           "prompts.reserved prompts.answer prompts.answer_end"),
+    wording=("dpi_wording", "n_biases keep_answer"))
 PERTURB = Table(perturb=("dpi_perturb_options", ""))
 _MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
 
@@ -236,15 +238,24 @@ def file_claim(path: Any) -> Claim:
 class Evolution(Handle):
     """Texts by private evolution (dpinfer/augpe.h): the model writes candidates, records vote.
 
+    grammar (GBNF), json_schema: the form of the texts. logit_bias: a dict of tokens and numbers.
+
     texts: those that are released, when it is over. claim, report: what is guaranteed.
     """
 
     def __init__(self, model: Model, records: Any, *, ledger: Any = None,
-                 dataset: Optional[str] = None, **options: Any) -> None:
+                 dataset: Optional[str] = None, grammar: Optional[str] = None,
+                 json_schema: Any = None, logit_bias: Optional[Mapping[Any, float]] = None,
+                 **options: Any) -> None:
         keep: List[Any] = []
         structs = AUGPE.new()
         held = split_records(records, options)
-        o = structs["augpe"]
+        o, form = structs["augpe"], grammar_of(grammar, json_schema)
+        set_biases(structs["wording"], model_of(model), logit_bias, keep)
+        o.wording = structs["wording"]
+        if form is not None:
+            o.grammar = form
+            keep.append(form)
         if options.get("seed") is not None:
             o.seeded = 1
         AUGPE.set(structs, options, keep)
@@ -307,6 +318,7 @@ class Evolution(Handle):
             call(lib.dpi_report_of, lib.dpi_augpe_claim_of(self.c), self.model.c,
                  path_bytes(self.model.path), out)
         report = Report(out[0], complete=self.complete)
+        call(lib.dpi_report_wording, report.c, lib.dpi_augpe_wording(self.c))
         for _ in self.texts:
             call(lib.dpi_report_text_add, report.c, ffi.NULL, -1, lib.DPI_END_EOG)
         return report
