@@ -2,8 +2,8 @@
 
     python bench/python.py [MODEL]    with the package installed; MODEL: default the built-in one
 
-Both of a pair run in turn, several times: other work on the machine hits both. Of releases the
-least of the processors' seconds is shown, of steps the median.
+Both of a pair run in turn, several times: other work on the machine hits both. Shown is the
+least of the processors' seconds of releases, and of the time of steps.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import pathlib
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -37,23 +36,27 @@ def pairs(rounds: int, *works: Callable[[], float]) -> List[float]:
 
 
 def release(model: str, records: str) -> Tuple[float, float]:
-    """Seconds of the processor that a release takes: program, Python."""
+    """Seconds of the processors that a release takes: program, Python behind its imports."""
     words = ["--seed", "1", "--epsilon", "10", "--delta", "1e-3", "-B", str(BATCH), "-n",
              str(TOKENS), "--num", str(TEXTS), "--describe", "letters"]
-    code = ("import dpinfer; "
+    code = ("import dpinfer, time; begun = time.process_time(); "
             f"dpinfer.run(dpinfer.Model({model!r}), {records!r}, seed=1, epsilon=10, "
-            f"delta=1e-3, batch={BATCH}, tokens={TOKENS}, texts={TEXTS}, description='letters')")
+            f"delta=1e-3, batch={BATCH}, tokens={TOKENS}, texts={TEXTS}, description='letters'); "
+            "print(time.process_time() - begun)")
 
-    def seconds(command: List[str]) -> float:
+    def program() -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, check=True, capture_output=True)
+        subprocess.run([_program.PROGRAM, "run", model, records, *words], check=True,
+                       capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    program, python = pairs(5, lambda: seconds([_program.PROGRAM, "run", model, records, *words]),
-                            lambda: seconds([sys.executable, "-c", code]))
-    start, = pairs(5, lambda: seconds([sys.executable, "-c", "import dpinfer"]))
-    return program, python - start
+    def python() -> float:
+        return float(subprocess.run([sys.executable, "-c", code], check=True,
+                                    capture_output=True).stdout)
+
+    of_program, of_python = pairs(9, program, python)
+    return of_program, of_python
 
 
 def steps() -> Tuple[float, float]:
@@ -80,9 +83,8 @@ def steps() -> Tuple[float, float]:
         sampler.begin()
         both += [(one(of_c), one(lambda: sampler.step(public, private)))
                  for _ in range(STEPS // 2)]
-    # Of neighbours, which other work hits alike.
-    return (statistics.median(c for c, _ in both),
-            statistics.median(python - c for c, python in both))
+    c = min(c for c, _ in both)
+    return c, min(python for _, python in both) - c
 
 
 def main() -> None:
@@ -92,7 +94,7 @@ def main() -> None:
         records.write_text("".join(json.dumps({"text": f"Dear patient {i}, you had a fever and were"
                                                " given rest."}) + "\n" for i in range(64)))
         program, python = release(model, str(records))
-    print(f"a release: program {program:.3f} s, Python {python:.3f} s (without its start), "
+    print(f"a release: program {program:.3f} s, Python {python:.3f} s behind its imports, "
           f"{100 * (python / program - 1):+.1f} %")
     c, more = steps()
     print(f"Sampler.step, V = {VOCAB}, B = {REFERENCES}: C {1e6 * c:.1f} us, Python "

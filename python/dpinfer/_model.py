@@ -118,8 +118,13 @@ def _engine(function: Callable[[Any], Any], n_vocab: Callable[[], int]) -> Any:
         error=int(lib.DPI_STATUS_SYSTEM), onerror=keep_error)
 
 
+_FLOAT = np.dtype(np.float32)
+
+
 def as_logits(value: Any, what: str) -> Any:
     """Logits of numpy, torch, jax, or a list, as float32 in memory that C can read."""
+    if type(value) is np.ndarray and value.dtype is _FLOAT:
+        return value
     if hasattr(value, "detach"):  # torch: from its device, and from types that numpy has not
         value = value.detach().float().cpu().numpy()
     array = np.asarray(value)

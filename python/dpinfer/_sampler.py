@@ -13,6 +13,11 @@ from ._options import NAMES, Table, struct_dict
 SAMPLER = Table({**NAMES, "n_ref": "references"}, method=("dpi_sampler_options", ""))
 
 
+def _address(array: Any) -> int:
+    """Where the numbers of a contiguous array are: array.ctypes takes several times as long."""
+    return int(ffi.cast("uintptr_t", ffi.from_buffer(array)))
+
+
 class Sampler(Handle):
     """Draws the tokens of a text from the public and the private logits of any engine.
 
@@ -64,7 +69,7 @@ class Sampler(Handle):
             if not array.flags.c_contiguous:
                 array = np.ascontiguousarray(array)
             if self._n_rows:
-                np.add(self._steps, np.uintp(array.ctypes.data), out=self._rows)
+                np.add(self._steps, np.uintp(_address(array)), out=self._rows)
             return array
         if len(private) != self._n_rows:
             raise ArgumentError(f"private_logits: found {len(private)} rows, allowed "
@@ -75,7 +80,7 @@ class Sampler(Handle):
                 self._rows[i] = 0
                 continue
             rows.append(self._row(row, f"private_logits[{i}]"))
-            self._rows[i] = rows[-1].ctypes.data
+            self._rows[i] = _address(rows[-1])
         return rows
 
     def _row(self, value: Any, what: str) -> Any:
@@ -94,7 +99,7 @@ class Sampler(Handle):
         public = self._row(public_logits, "public_logits")
         with self._using():
             keep = self._point(private_logits)
-            status = lib.dpi_sampler_step(self.c, ffi.cast("float *", public.ctypes.data),
+            status = lib.dpi_sampler_step(self.c, ffi.from_buffer("float[]", public),
                                           self._c_rows, self._token, self._err)
             del keep
             if status != 0:
