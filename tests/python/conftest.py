@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 from typing import Any, Callable, Iterator, List
 
 import dpinfer
@@ -19,8 +20,9 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path(os.environ.get("DPI_DATA") or SOURCE.parent / "shared" / "data")
 
 try:
-    from hypothesis import settings
+    from hypothesis import configuration, settings
 
+    configuration.set_hypothesis_home_dir(tempfile.mkdtemp())  # not the source tree
     settings.register_profile("dpinfer", derandomize=True, deadline=None, database=None)
     settings.load_profile("dpinfer")
 except ImportError:  # its tests are skipped
