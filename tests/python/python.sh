@@ -43,7 +43,7 @@ try "ruff" "$venv" -m ruff check --no-cache --config "$source/python/pyproject.t
     "$source/python" "$source/tests/python" "$source/bench/python.py" "$source/examples/python"
 try "mypy" "$venv" -m mypy --cache-dir "$work/mypy" --config-file "$source/python/pyproject.toml" \
     -p dpinfer
-try "pytest" env PYTHONDONTWRITEBYTECODE=1 "$venv" -m pytest -q -p no:cacheprovider \
+try "pytest" env TMPDIR="$work" PYTHONDONTWRITEBYTECODE=1 "$venv" -m pytest -q -p no:cacheprovider \
     --rootdir "$source/tests/python" "$source/tests/python"
 tail -n 1 "$work/log"
 sed -n 's/^SKIPPED[^:]*:[0-9]*: /skipped: /p' "$work/log"
