@@ -168,7 +168,7 @@ class Generated:
         return len(self.texts)
 
     def __repr__(self) -> str:
-        said = self.report.claim.guarantee if self.report else "NOT PRIVATE: there is no claim"
+        said = self.report.claim.short if self.report else "NOT PRIVATE: there is no claim"
         return f"<Generated: {len(self.texts)} texts; {said}>"
 
 

@@ -188,7 +188,7 @@ class Training(Handle):
     def __repr__(self) -> str:
         if self._pointer is None:
             return "<Training, closed>"
-        return f"<Training: {self.done} of {self.steps} steps; {self.claim.guarantee}>"
+        return f"<Training: {self.done} of {self.steps} steps; {self.claim.short}>"
 
 
 def _targets(names: Sequence[str]) -> int:
@@ -333,7 +333,7 @@ class Evolution(Handle):
         if self._pointer is None:
             return "<Evolution, closed>"
         state = f"{len(self.texts)} texts" if self.complete else "not over"
-        return f"<Evolution: {state}; {self.claim.guarantee}>"
+        return f"<Evolution: {state}; {self.claim.short}>"
 
 
 def augpe(model: Model, records: Any, *, progress: bool = False, **options: Any) -> Evolution:
