@@ -80,7 +80,8 @@ typedef struct seen {
 
 static void copy_prompt(const int32_t *from, size_t n, int32_t *to, size_t *n_to) {
     assert_true(n <= PROMPT_MAX);
-    memcpy(to, from, n * sizeof *to);
+    if (n > 0)
+        memcpy(to, from, n * sizeof *to);
     *n_to = n;
 }
 
