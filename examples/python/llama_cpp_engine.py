@@ -8,31 +8,20 @@ context, which is faster and NOT PRIVATE where rows depend on each other (rows.p
 script looks at that first. dpinfer.Model opens the same files, and promises independent rows.
 """
 
-import argparse
 import ctypes
-import time
 import weakref
 
-import dpinfer
 import llama_cpp as c
 import numpy as np
-from rows import (
-    OPENING,
-    TASK,
-    OneByOne,
-    answer_of,
-    draw,
-    largest_change,
-    records,
-    say_change,
-    say_private,
-)
+import rows
 
 
-class Model:
-    """A GGUF file and its vocabulary."""
+class Engine:
+    """A GGUF file and its vocabulary, as rows.py wants an engine; rows have room for `more` tokens.
+    """
 
-    def __init__(self, path):
+    def __init__(self, path, more):
+        self._more = more
         self.c = c.llama_model_load_from_file(path.encode(), c.llama_model_default_params())
         if not self.c:
             raise SystemExit(f"{path}: llama.cpp does not open it")
@@ -56,14 +45,23 @@ class Model:
         """The task, and how the answer begins; in the model's chat format, if it has one."""
         template = c.llama_model_chat_template(self.c, None)
         if template is None:
-            return self.tokens(f"{TASK}\n\n{answer}")
+            return self.tokens(f"{rows.TASK}\n\n{answer}")
         out = ctypes.create_string_buffer(4096)
-        message = c.llama_chat_message(role=b"user", content=TASK.encode())
+        message = c.llama_chat_message(role=b"user", content=rows.TASK.encode())
         n = c.llama_chat_apply_template(template, (c.llama_chat_message * 1)(message), 1, True,
                                         out, len(out))
         if n < 0:
             raise SystemExit("llama.cpp does not know the chat format of the model")
         return self.tokens(out.raw[:n].decode() + answer)
+
+    def rows(self, prompts):
+        return Rows(self, prompts, self._more)
+
+    def is_end(self, token):
+        return c.llama_vocab_is_eog(self.vocab, token) or b'"' in self.piece(token)
+
+    def text(self, tokens):
+        return b"".join(map(self.piece, tokens)).decode("utf-8", "replace")
 
 
 class Rows:
@@ -110,42 +108,5 @@ class Rows:
         self._decode([[token]] * len(self._lengths))
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("model")
-    parser.add_argument("-B", "--batch", type=int, default=8)
-    parser.add_argument("-n", "--tokens", type=int, default=40)
-    parser.add_argument("--epsilon", type=float, default=10)
-    parser.add_argument("--delta", type=float, default=1e-5)
-    parser.add_argument("--together", action="store_true", help="NOT PRIVATE: one context")
-    asked = parser.parse_args()
-
-    model = Model(asked.model)
-    texts = records(2 * asked.batch)
-    prompts = [model.prompt(answer_of(text)) for text in texts]
-    private, others = prompts[:asked.batch], prompts[asked.batch + 1:]
-    public = model.prompt(OPENING)
-
-    def rows(prompts):
-        return Rows(model, prompts, asked.tokens)
-
-    say_change(largest_change(rows, private, others, token=public[-1]))
-
-    # The public prompt has a context of its own in any case.
-    sampler = dpinfer.Sampler(vocab=model.n_vocab, references=asked.batch, epsilon=asked.epsilon,
-                              delta=asked.delta, tokens=asked.tokens, tau=0.8, top_k=50)
-    began = time.monotonic()
-    held = rows(private) if asked.together else OneByOne(rows, private)
-
-    def is_end(token):
-        return c.llama_vocab_is_eog(model.vocab, token) or b'"' in model.piece(token)
-
-    tokens = draw(sampler, rows([public]), held, is_end)
-    print(b"".join(map(model.piece, tokens)).decode("utf-8", "replace").strip())
-    say_private(sampler, not asked.together)
-    print(f"{len(tokens)} tokens from {asked.batch} records, "
-          f"{time.monotonic() - began:.1f} s with their prompts")
-
-
 if __name__ == "__main__":
-    main()
+    rows.main(lambda asked: Engine(asked.model, asked.tokens), "context")

@@ -1,9 +1,13 @@
 """What transformers_engine.py and llama_cpp_engine.py share: prompts, a text, and a look at rows.
 
-Rows are several prompts of one engine, which get the same tokens. An engine gives a class of them:
-    Rows(prompts)      lists of tokens
-    rows.logits        [len(prompts), vocab] float32, of what comes after each
-    rows.append(token) the next token of all of them
+An engine has
+    n_vocab              tokens of its vocabulary
+    prompt(answer)       tokens of TASK and of how the answer begins
+    rows(prompts)        rows: several prompts, lists of tokens, which get the same tokens
+        rows.logits          [len(prompts), n_vocab] float32, of what comes after each
+        rows.append(token)   the next token of all of them
+    is_end(token)        whether a text ends before it
+    text(tokens)         what tokens say
 
 The guarantee of dpinfer.Sampler needs private rows of which each is a function of its own record.
 Engines that compute several rows in one pass seldom promise that: matrix products take other
@@ -12,10 +16,13 @@ logits of all others a little, and what the sampler bounds is the effect of one 
 the way to private text. The pass with all rows is here to be compared with it.
 """
 
+import argparse
 import csv
 import pathlib
 import sys
+import time
 
+import dpinfer
 import numpy as np
 
 TICKETS = pathlib.Path(__file__).resolve().parent.parent / "tickets.csv"
@@ -94,3 +101,33 @@ def say_private(sampler, one_by_one):
             "NOT PRIVATE: all records were in one pass, whose rows may depend on each other")
     print(f"{said}; epsilon {plan['epsilon']:.4g} at delta {plan['delta']:.3g} for this text, "
           f"clip bound C {plan['clip']:.3g}", file=sys.stderr)
+
+
+def main(open_engine, together, **model):
+    """The whole script. open_engine(asked) opens the engine of what the command line asks for;
+    together: what --together has all records in; model: how argparse reads the model."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model", **model)
+    parser.add_argument("-B", "--batch", type=int, default=8)
+    parser.add_argument("-n", "--tokens", type=int, default=40)
+    parser.add_argument("--epsilon", type=float, default=10)
+    parser.add_argument("--delta", type=float, default=1e-5)
+    parser.add_argument("--together", action="store_true", help=f"NOT PRIVATE: one {together}")
+    asked = parser.parse_args()
+
+    engine = open_engine(asked)
+    prompts = [engine.prompt(answer_of(text)) for text in records(2 * asked.batch)]
+    private, others = prompts[:asked.batch], prompts[asked.batch + 1:]
+    public = engine.prompt(OPENING)
+    say_change(largest_change(engine.rows, private, others, token=public[-1]))
+
+    # The public prompt has a pass of its own in any case: company would tell how long records are.
+    sampler = dpinfer.Sampler(vocab=engine.n_vocab, references=asked.batch, epsilon=asked.epsilon,
+                              delta=asked.delta, tokens=asked.tokens, tau=0.8, top_k=50)
+    began = time.monotonic()
+    held = engine.rows(private) if asked.together else OneByOne(engine.rows, private)
+    tokens = draw(sampler, engine.rows([public]), held, engine.is_end)
+    print(engine.text(tokens).strip())
+    say_private(sampler, not asked.together)
+    print(f"{len(tokens)} tokens from {asked.batch} records, "
+          f"{time.monotonic() - began:.1f} s with their prompts")

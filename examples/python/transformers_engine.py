@@ -9,24 +9,11 @@ all of them in one padded batch, which is faster and NOT PRIVATE where rows depe
 (rows.py says why). The script looks at that first.
 """
 
-import argparse
 import pathlib
-import time
 
-import dpinfer
+import rows
 import torch
 import transformers
-from rows import (
-    OPENING,
-    TASK,
-    OneByOne,
-    answer_of,
-    draw,
-    largest_change,
-    records,
-    say_change,
-    say_private,
-)
 
 
 class Rows:
@@ -70,52 +57,32 @@ def open_model(name):
     return model.eval(), tokenizer
 
 
-def prompt_of(tokenizer, answer):
-    """The task, and how the answer begins; in the model's chat format, if it has one."""
-    if tokenizer.chat_template is None:
-        return tokenizer.encode(f"{TASK}\n\n{answer}", add_special_tokens=False)
-    said = tokenizer.apply_chat_template([{"role": "user", "content": TASK}], tokenize=False,
-                                         add_generation_prompt=True)
-    return tokenizer.encode(said + answer, add_special_tokens=False)
+class Engine:
+    """A model with its tokenizer, as rows.py wants an engine."""
 
+    def __init__(self, name):
+        self._model, self._tokenizer = open_model(name)
+        self.n_vocab = self._model.config.vocab_size
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("model", nargs="?")
-    parser.add_argument("-B", "--batch", type=int, default=8)
-    parser.add_argument("-n", "--tokens", type=int, default=40)
-    parser.add_argument("--epsilon", type=float, default=10)
-    parser.add_argument("--delta", type=float, default=1e-5)
-    parser.add_argument("--together", action="store_true", help="NOT PRIVATE: one batch")
-    asked = parser.parse_args()
+    def prompt(self, answer):
+        """The task, and how the answer begins; in the model's chat format, if it has one."""
+        tokenizer = self._tokenizer
+        if tokenizer.chat_template is None:
+            return tokenizer.encode(f"{rows.TASK}\n\n{answer}", add_special_tokens=False)
+        said = tokenizer.apply_chat_template([{"role": "user", "content": rows.TASK}],
+                                             tokenize=False, add_generation_prompt=True)
+        return tokenizer.encode(said + answer, add_special_tokens=False)
 
-    model, tokenizer = open_model(asked.model)
-    texts = records(2 * asked.batch)
-    prompts = [prompt_of(tokenizer, answer_of(text)) for text in texts]
-    private, others = prompts[:asked.batch], prompts[asked.batch + 1:]
-    public = prompt_of(tokenizer, OPENING)
+    def rows(self, prompts):
+        return Rows(self._model, prompts)
 
-    def rows(prompts):
-        return Rows(model, prompts)
-
-    say_change(largest_change(rows, private, others, token=public[-1]))
-
-    # The public prompt has a pass of its own in any case: padding tells how long records are.
-    sampler = dpinfer.Sampler(vocab=model.config.vocab_size, references=asked.batch,
-                              epsilon=asked.epsilon, delta=asked.delta, tokens=asked.tokens,
-                              tau=0.8, top_k=50)
-    began = time.monotonic()
-    held = rows(private) if asked.together else OneByOne(rows, private)
-
-    def is_end(token):
+    def is_end(self, token):
+        tokenizer = self._tokenizer
         return token == tokenizer.eos_token_id or '"' in tokenizer.decode([token])
 
-    tokens = draw(sampler, rows([public]), held, is_end)
-    print(tokenizer.decode(tokens, skip_special_tokens=True).strip())
-    say_private(sampler, not asked.together)
-    print(f"{len(tokens)} tokens from {asked.batch} records, "
-          f"{time.monotonic() - began:.1f} s with their prompts")
+    def text(self, tokens):
+        return self._tokenizer.decode(tokens, skip_special_tokens=True)
 
 
 if __name__ == "__main__":
-    main()
+    rows.main(lambda asked: Engine(asked.model), "batch", nargs="?")
