@@ -7,19 +7,7 @@ set -uo pipefail
 cmake=$1 cc=$2 source=$3 build=$4
 shift 4
 work=$build/install-test
-passed=0 failed=0
-# try WHAT COMMAND...: counts, and shows what the command said if it fails.
-try() {
-    local what=$1
-    shift
-    if "$@" >"$work/log" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "install: $what"
-        cat "$work/log"
-    fi
-}
+. "$(dirname "$0")/try_support.sh"
 rm -rf "$work" && mkdir -p "$work" || exit 1
 
 # What is not built yet is built to be installed: in a small project, and each file of ours.

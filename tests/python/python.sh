@@ -21,19 +21,7 @@ venv=$work/venv/bin/python
     "$(grep '^cffi==' "$source/tests/python/requirements.txt")" >"$work/log" 2>&1 ||
     skip "pip has no index of packages: $(tail -n 1 "$work/log")"
 
-passed=0 failed=0
-# try WHAT COMMAND...: counts, and shows what the command said if it fails.
-try() {
-    local what=$1
-    shift
-    if "$@" >"$work/log" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "python: $what"
-        tail -n 100 "$work/log"
-    fi
-}
+. "$(dirname "$0")/../include/try_support.sh"
 try "install what tests need" "$venv" -m pip install -q --only-binary :all: \
     -r "$source/tests/python/requirements.txt"
 try "make the wheel" env PYTHON="$venv" bash "$source/python/wheel" "$build" "$work/wheel"
