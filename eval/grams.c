@@ -260,7 +260,7 @@ static dpi_status make_trigrams(const eval_texts *texts, trigrams *x, dpi_error 
 
 /* Whether one of the texts, other than `but`, shares half of the trigrams with t. */
 static dpi_status is_copied(const trigrams *x, const eval_text *t, int32_t but, bool *found,
-                                 dpi_error *err) {
+                            dpi_error *err) {
     uint64_t *hash = dpi_private_malloc(((size_t)t->n_words + 1) * sizeof *hash);
     int32_t n_met = 0;
     if (!hash)

@@ -65,8 +65,8 @@ dpi_status dpi_rounds_prompts(const dpi_rounds *r, const dpi_source *source, int
         if (t->n_bytes > 0)
             texts[n++] = (dpi_bytes){t->data, t->n_bytes};
     }
-    if (dpi_plan_label(r->plan, dpi_source_label(source, text)).data)
-        o.label = dpi_plan_label(r->plan, dpi_source_label(source, text));
+    const dpi_bytes label = dpi_plan_label(r->plan, dpi_source_label(source, text));
+    o.label = label.data ? label : o.label;
     dpi_status status = n > 0 ? DPI_STATUS_ARG : DPI_STATUS_OK;
     for (int32_t from = 0; from < n && status == DPI_STATUS_ARG; from++)
         status = dpi_prompts_create_released(all->model, &o, texts + from, n - from,

@@ -9,13 +9,8 @@
 #include "tools/terminal/cli.h"
 
 int texts_told_add(texts_told *t, const char *text, size_t n_bytes) {
-    const size_t needed = t->n_open + n_bytes + 1;
-    if (needed > t->n_room) {
-        char *more = dpi_private_realloc(t->open, 2 * needed);
-        if (!more)
-            return cli_no_memory("the text");
-        t->open = more, t->n_room = 2 * needed;
-    }
+    if (!dpi_private_grow(&t->open, &t->n_room, t->n_open + n_bytes + 1, 1))
+        return cli_no_memory("the text");
     if (n_bytes > 0)
         memcpy(t->open + t->n_open, text, n_bytes);
     t->open[t->n_open += n_bytes] = '\0';
@@ -26,13 +21,8 @@ int texts_told_end(texts_told *t, int32_t end) {
     const int code = texts_told_add(t, "", 0); /* an empty text is one, too */
     if (code != CLI_OK)
         return code;
-    if (t->n == t->n_most) {
-        const int32_t most = t->n_most > 0 ? 2 * t->n_most : 64;
-        char **more = dpi_private_realloc(t->text, (size_t)most * sizeof *more);
-        if (!more)
-            return cli_no_memory("the text");
-        t->text = more, t->n_most = most;
-    }
+    if (!dpi_private_grow(&t->text, &t->n_most, (size_t)t->n + 1, sizeof *t->text))
+        return cli_no_memory("the text");
     t->text[t->n++] = t->open;
     t->open = NULL;
     t->n_open = t->n_room = 0;

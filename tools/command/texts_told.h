@@ -10,7 +10,8 @@
 /* {0} holds no text. */
 typedef struct texts_told {
     char **text; /* [n] strings, private memory */
-    int32_t n, n_most;
+    int32_t n;
+    size_t n_most;
     char *open; /* [n_open] the text that is not whole yet, private memory; NULL: nothing of it */
     size_t n_open, n_room;
     int32_t n_cut, n_at_max_words;
