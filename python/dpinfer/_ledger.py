@@ -109,6 +109,11 @@ class Ledger(Handle):
         return f"<Ledger {self.path}>" if self._pointer is not None else "<Ledger, closed>"
 
 
+def ledger_of(value: Any) -> Optional[Ledger]:
+    """A Ledger, or that of a path; None stays None."""
+    return value if value is None or isinstance(value, Ledger) else Ledger(value)
+
+
 def lib_one() -> float:
     """A divergence of 1 as an amount: DPI_LEDGER_ONE."""
     from ._headers import CONSTANTS

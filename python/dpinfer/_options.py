@@ -126,7 +126,7 @@ class Table:
         keyword = self.keywords[name]
         value = getattr(_holder(structs[keyword.part], keyword.path), keyword.path[-1])
         if keyword.enum:
-            return _name_of(keyword.enum, value)
+            return name_of(keyword.enum, value)
         if keyword.type == "char *":
             return text(value) if value != ffi.NULL else None
         if keyword.type == "char":
@@ -192,10 +192,10 @@ _NAMERS = {"dpi_chat": lib.dpi_chat_name, "dpi_isa": lib.dpi_isa_name}
 
 def names(enum: str) -> List[str]:
     """The names that a value of this enum may have."""
-    return [_name_of(enum, value) for value in ENUMS[enum].values() if value >= 0]
+    return [name_of(enum, value) for value in ENUMS[enum].values() if value >= 0]
 
 
-def _name_of(enum: str, value: int) -> str:
+def name_of(enum: str, value: int) -> str:
     if enum in _NAMERS:
         return text(_NAMERS[enum](value)) or str(value)
     for name, number in ENUMS[enum].items():
@@ -341,7 +341,7 @@ def struct_dict(struct: Any, name: str) -> Dict[str, Any]:
         if kind.startswith("char["):
             found[field] = text(value)
         elif enum and enum.group(1) in ENUMS:
-            found[field] = _name_of(enum.group(1), value)
+            found[field] = name_of(enum.group(1), value)
         else:
             found[field] = value
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import html as html_of
 import json
 import os
 import pathlib
@@ -26,6 +25,7 @@ from ._options import flag
 from ._records import lines_of
 from ._release import Release
 from ._report import Report
+from ._show import page
 
 PROGRAM = str(FOLDER / "bin" / "dpinfer")
 # Exit codes of the program (docs/commands.md) that are errors.
@@ -121,8 +121,7 @@ class Evaluation(Dict[str, Any]):
         return pd.DataFrame(rows).set_index("metric")
 
     def _repr_html_(self) -> str:
-        page = html_of.escape(self.html, quote=True)
-        return f'<iframe srcdoc="{page}" width="100%" height="700"></iframe>'
+        return page(self.html)
 
 
 def evaluate(synthetic: Any, *, real: Any = None, train: Any = None, control: Any = None,
@@ -141,13 +140,13 @@ def evaluate(synthetic: Any, *, real: Any = None, train: Any = None, control: An
                  for name, data in (("real", real), ("train", train), ("control", control))
                  if data is not None}
         first = _file(synthetic, "synthetic", folder, wanted)
-        page = folder / "page.html"
+        html = folder / "page.html"
         said = {**_renamed({"text": text, "label": label, **options}), **files}
         if model is not None:
             said["model"] = getattr(model, "path", model)
         found = Evaluation(json.loads(command("eval", first, json=True, **said)))
-        command("eval", first, output=page, **said)
-        found.html = page.read_text("utf-8")
+        command("eval", first, output=html, **said)
+        found.html = html.read_text("utf-8")
     return found
 
 
@@ -181,13 +180,13 @@ def generate(model: Any, adapter: Any = None, *, report: bool = True,
     report=False: for an adapter that says nothing of how it was made.
     """
     with _folder() as folder:
-        page = folder / "report.json"
+        written = folder / "report.json"
         said = {"adapter": adapter, **options}
         if flag("report", report):
-            said["report"] = page
+            said["report"] = written
         out = command("generate", getattr(model, "path", model), jsonl=True, **_renamed(said))
         texts = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-        return Generated(texts, Report.load(page) if report else None)
+        return Generated(texts, Report.load(written) if report else None)
 
 
 def audit(model: Any = None, *, effort: float = 1.0, **options: Any) -> Dict[str, Any]:

@@ -7,7 +7,7 @@ import os
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ._library import ArgumentError, Handle, call, ffi, lib, path_bytes
-from ._options import Table, encoded
+from ._options import Table
 
 RECORDS = Table(records=("dpi_records_options", "label_field"))
 _LINE = 2  # DPI_RECORD_LINE
@@ -123,7 +123,8 @@ class Records(Handle):
         structs = RECORDS.new()
         RECORDS.set(structs, options, keep)
         out = ffi.new("dpi_records **")
-        if isinstance(data, (str, os.PathLike)):
+        is_path = isinstance(data, (str, os.PathLike))
+        if is_path:
             call(lib.dpi_records_open, path_bytes(data), structs["records"], out)
         else:
             try:
@@ -134,7 +135,9 @@ class Records(Handle):
                  structs["records"], out)
             del lines
         super().__init__(out[0], lib.dpi_records_close)
-        self._structs = structs
+        # How the same records are read again: by a job that goes on, or from another table.
+        self.options = {k: v for k, v in options.items() if v is not None}
+        self.path = os.path.abspath(os.fspath(data)) if is_path else None
 
     def __len__(self) -> int:
         return int(lib.dpi_records_count(self.c))
@@ -148,5 +151,16 @@ class Records(Handle):
         return "<Records, closed>" if self._pointer is None else "<Records>"
 
 
+def split_records(data: Any, options: Dict[str, Any]) -> Optional[Records]:
+    """Records of what is given (None: none), and the options that are about them, which it takes
+    out. Raises ArgumentError: there are such options, and nothing is read here."""
+    about = {k: options.pop(k) for k in list(options) if k in RECORDS.keywords}
+    about = {k: v for k, v in about.items() if v is not None}
+    if data is not None and not isinstance(data, Records):
+        return Records(data, **about)
+    if about:
+        raise ArgumentError(f"{next(iter(about))}: allowed with records that are read here")
+    return data
+
+
 RECORDS.document(Records.__init__)
-__all__ = ["RECORDS", "Records", "encoded"]

@@ -8,8 +8,7 @@ import json
 import os
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Union
 
-from ._headers import ENUMS
-from ._ledger import Ledger, lib_one
+from ._ledger import Ledger, ledger_of, lib_one
 from ._library import (
     ArgumentError,
     BudgetExceeded,
@@ -28,9 +27,23 @@ from ._library import (
     text,
 )
 from ._model import Model, model_of
-from ._options import NAMES, Table, _integer, _real, encoded, flag, narrow, string, struct_dict
-from ._records import RECORDS, Records
+from ._options import (
+    NAMES,
+    Table,
+    _integer,
+    _real,
+    encoded,
+    flag,
+    name_of,
+    narrow,
+    string,
+    struct_dict,
+    value_of,
+)
+from ._records import RECORDS, Records, split_records
 from ._report import Claim, Report
+from ._show import bar as bar_of
+from ._show import escape, lines
 
 OPTIONS = Table(
     {**NAMES, "n_records": "n_records"},
@@ -40,8 +53,6 @@ OPTIONS = Table(
              "method.isa session.n_seq session.n_kept "
              "prompts.label prompts.answer prompts.answer_end prompts.n_turns prompts.reserved"),
     wording=("dpi_wording", "n_biases"))
-RECORD_OPTIONS = frozenset(RECORDS.keywords)
-_ENDS = {value: name for name, value in ENUMS["dpi_end"].items()}
 _TOKEN, _END, _NONE, _UNSEEN = 2, 3, 0, -1
 
 
@@ -161,9 +172,8 @@ class Plan(Handle):
     """What a run guarantees and needs, settled before a record is looked at.
 
     str() tells it to people. claim, epsilon, delta, clip: what the guarantee comes to. run() makes
-    the texts, start() begins one text at a time. The first run without a job or another ledger is
-    what was planned, to the last number; each other run is settled anew, and then the pace may be
-    another: it is found from random public texts.
+    the texts, start() begins one text at a time. The first run without a job or another ledger has
+    what was settled here; each other run settles it again, which takes the time of the pace.
     """
 
     def __init__(self, settings: _Settings, ledger: Optional[Ledger],
@@ -273,11 +283,9 @@ class Plan(Handle):
         ledger, dataset: where the run is charged, before a record is read; those of the plan if
         they are not given. job: a folder that keeps the run, so that resume() goes on with it
         whatever stops it; the folder is as secret as the records."""
-        opened, folder = ledger, None
-        if ledger is None:
+        opened, folder = ledger_of(ledger), None
+        if opened is None:
             opened, dataset = self._ledger, dataset or self._dataset
-        elif not isinstance(ledger, Ledger):
-            opened = Ledger(ledger)
         if job is not None:
             folder = _open_journal(job, create=True, application=_remember(self._settings))
         if folder is None and opened is self._ledger and dataset == self._dataset:
@@ -311,9 +319,7 @@ class Plan(Handle):
         return f"<Plan: {self.claim.short}>"
 
     def _repr_html_(self) -> str:
-        import html
-
-        return f"<pre>{html.escape(str(self))}</pre>"
+        return lines(str(self))
 
 
 def _duration(seconds: float) -> str:
@@ -369,11 +375,11 @@ def _settle_ledger(function: Any, release: Any) -> None:
 
 def _remember(settings: _Settings) -> str:
     """The options of a run as a journal keeps them."""
-    records = settings.records
-    path = getattr(records, "path", None)
+    r = settings.records
     try:
         return json.dumps({"python": 1, "model": os.path.abspath(os.fspath(settings.model.path)),
-                           "records": path, "record_options": getattr(records, "options", {}),
+                           "records": None if r is None else r.path,
+                           "record_options": {} if r is None else r.options,
                            "options": _kept(settings.options)})
     except (TypeError, ValueError) as error:
         raise TypeError(f"job: an option cannot be kept in its folder: {error}") from None
@@ -420,19 +426,9 @@ def resume(job: Any, records: Any = None, model: Optional[Model] = None,
                             "memory")
     if not isinstance(records, Records):
         data = said["records"] if records is None else records
-        records = _records_of(data, said["record_options"])
+        records = Records(data, **said["record_options"])
     settings = _Settings(model or Model(said["model"]), records, options)
-    if ledger is not None and not isinstance(ledger, Ledger):
-        ledger = Ledger(ledger)
-    return _finish(_begin(settings, ledger, dataset, journal, job), progress)
-
-
-def _records_of(data: Any, options: Mapping[str, Any]) -> Records:
-    made = Records(data, **options)
-    made.options = dict(options)  # type: ignore[attr-defined]
-    is_path = isinstance(data, (str, os.PathLike))
-    made.path = os.path.abspath(os.fspath(data)) if is_path else None  # type: ignore[attr-defined]
-    return made
+    return _finish(_begin(settings, ledger_of(ledger), dataset, journal, job), progress)
 
 
 # ---- A run -------------------------------------------------------------------------------------
@@ -498,7 +494,7 @@ class Release(Handle):
             if kind == _END and index not in {t.index for t in self.texts[-1:]}:
                 whole = "".join(pieces[k] for k in sorted(pieces) if k >= 0) + pieces[-1]
                 self.texts.append(Text(index, whole, self._label(index), int(e.n_drawn),
-                                       _ENDS[e.end]))
+                                       name_of("dpi_end", e.end)))
         e.type = _UNSEEN
         return bool(kind != _NONE)
 
@@ -580,7 +576,7 @@ class Release(Handle):
             if self._ledger is not None and self._dataset is not None:
                 call(lib.dpi_report_charges, report.c, self._ledger.c, self._dataset.encode())
             for one in self.texts:
-                end = next(k for k, v in _ENDS.items() if v == one.end)
+                end = value_of("dpi_end", "end", one.end)
                 label = ffi.NULL if one.label is None else one.label.encode()
                 call(lib.dpi_report_text_add, report.c, label, one.tokens, end)
         return report
@@ -627,26 +623,14 @@ class Release(Handle):
                 f"{self.claim.short}>")
 
     def _repr_html_(self) -> str:
-        import html
-
-        rows = "".join(f"<tr><td>{html.escape(one.label or '')}</td>"
-                       f"<td>{html.escape(one.text)}</td></tr>" for one in self.texts)
-        return f"<p>{html.escape(repr(self)[1:-1])}</p><table>{rows}</table>"
-
-
-def _bar(release: Release, progress: bool) -> Any:
-    if not progress:
-        return None
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        return None
-    run = lib.dpi_release_run(release.c)
-    return tqdm(total=run.n_texts * run.method.n_tokens, unit="token")
+        rows = "".join(f"<tr><td>{escape(one.label or '')}</td>"
+                       f"<td>{escape(one.text)}</td></tr>" for one in self.texts)
+        return f"<p>{escape(repr(self)[1:-1])}</p><table>{rows}</table>"
 
 
 def _finish(release: Release, progress: bool) -> Release:
-    bar = _bar(release, progress)
+    run = lib.dpi_release_run(release.c)
+    bar = bar_of(run.n_texts * run.method.n_tokens, "token", progress)
     try:
         while release._advance():
             if bar is not None and release._begun:
@@ -679,18 +663,9 @@ def plan(model: Model, records: Any = None, *, ledger: Optional[Union[Ledger, An
 
     Raises ArgumentError (a name, what was found, what is allowed), Unsupported, BudgetExceeded.
     """
-    about = {k: options.pop(k) for k in list(options) if k in RECORD_OPTIONS}
-    if records is None or isinstance(records, Records):
-        if any(v is not None for v in about.values()):
-            name = next(k for k, v in about.items() if v is not None)
-            raise ArgumentError(f"{name}: allowed with records that are read here")
-        held = records
-    else:
-        held = _records_of(records, {k: v for k, v in about.items() if v is not None})
-    if ledger is not None and not isinstance(ledger, Ledger):
-        ledger = Ledger(ledger)
+    held = split_records(records, options)
     options.update(grammar=grammar, json_schema=json_schema, logit_bias=logit_bias)
-    return Plan(_Settings(model, held, options), ledger, dataset)
+    return Plan(_Settings(model, held, options), ledger_of(ledger), dataset)
 
 
 def run(model: Model, records: Any, **options: Any) -> Release:

@@ -21,6 +21,7 @@ from ._library import (
     text,
 )
 from ._options import encoded, flag, string, value_of
+from ._show import lines, page
 
 
 class Claim:
@@ -118,9 +119,7 @@ class Claim:
         return f"<Claim: {self.short}>"
 
     def _repr_html_(self) -> str:
-        import html
-
-        return f"<pre>{html.escape(self.statement())}</pre>"
+        return lines(self.statement())
 
 
 def _event(de: Any, part: Any) -> Any:
@@ -258,7 +257,4 @@ class Report(Handle):
     def _repr_html_(self) -> str:
         if self._source is not None:
             return self.claim._repr_html_()
-        import html
-
-        page = html.escape(self.text("html"), quote=True)
-        return f'<iframe srcdoc="{page}" width="100%" height="600"></iframe>'
+        return page(self.text("html"))

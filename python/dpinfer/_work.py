@@ -6,7 +6,7 @@ import dataclasses
 import os
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
-from ._ledger import Ledger
+from ._ledger import Ledger, ledger_of
 from ._library import (
     ArgumentError,
     Handle,
@@ -20,9 +20,10 @@ from ._library import (
 )
 from ._model import Model, model_of
 from ._options import NAMES, Table, encoded, string, struct_dict
-from ._records import RECORDS, Records
+from ._records import RECORDS, Records, split_records
 from ._release import grammar_of, set_biases
 from ._report import Claim, Report, Verification
+from ._show import bar as bar_of
 
 FINETUNE = Table(NAMES, finetune=("dpi_finetune_options", "seeded reserved"))
 AUGPE = Table(
@@ -35,27 +36,22 @@ PERTURB = Table(perturb=("dpi_perturb_options", ""))
 _MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
 
 
-def split_records(data: Any, options: Dict[str, Any]) -> Records:
-    """Records of what is given, and the options that are about them, which it takes out."""
-    about = {k: options.pop(k) for k in list(options) if k in RECORDS.keywords}
-    about = {k: v for k, v in about.items() if v is not None}
-    if not isinstance(data, Records):
-        return Records(data, **about)
-    if about:
-        raise ArgumentError(f"{next(iter(about))}: allowed with records that are read here")
-    return data
-
-
 def _charged(struct: Any, ledger: Any, dataset: Optional[str],
              keep: List[Any]) -> Optional[Ledger]:
     """The ledger that work is charged to, in its options."""
-    if ledger is not None and not isinstance(ledger, Ledger):
-        ledger = Ledger(ledger)
-    if ledger is not None:
-        struct.ledger = ledger.c
+    found = ledger_of(ledger)
+    if found is not None:
+        struct.ledger = found.c
     if dataset is not None:
         struct.dataset = string("dataset", dataset, keep)
-    found: Optional[Ledger] = ledger
+    return found
+
+
+def _records_of(data: Any, options: Dict[str, Any]) -> Records:
+    """Those that work cannot do without."""
+    found = split_records(data, options)
+    if found is None:
+        raise TypeError("records: found None, allowed a table, a list, a path")
     return found
 
 
@@ -80,9 +76,9 @@ class Training(Handle):
                  held_out: Any = None, **options: Any) -> None:
         keep: List[Any] = []
         structs = FINETUNE.new()
-        held = split_records(records, options)
-        public = None if held_out is None else Records(
-            held_out, text=held._structs["records"] and text(held._structs["records"].text_field))
+        held = _records_of(records, options)
+        alike = {k: v for k, v in held.options.items() if k != "unit"}
+        public = None if held_out is None else Records(held_out, **alike)
         o = structs["finetune"]
         if options.get("seed") is not None:
             o.seeded = 1
@@ -163,14 +159,7 @@ class Training(Handle):
     def run(self, out: Any, progress: bool = False) -> Training:
         """All steps, and the adapter in the file `out`. A signal ends it between two units: with
         checkpoint= the same call goes on, without another charge."""
-        bar = None
-        if progress:
-            try:
-                from tqdm.auto import tqdm
-
-                bar = tqdm(total=self.steps, unit="step")
-            except ImportError:
-                pass
+        bar = bar_of(self.steps, "step", progress)
         try:
             while self.step():
                 if bar is not None:
@@ -249,7 +238,7 @@ class Evolution(Handle):
                  **options: Any) -> None:
         keep: List[Any] = []
         structs = AUGPE.new()
-        held = split_records(records, options)
+        held = _records_of(records, options)
         o, form = structs["augpe"], grammar_of(grammar, json_schema)
         set_biases(structs["wording"], model_of(model), logit_bias, keep)
         o.wording = structs["wording"]
@@ -282,14 +271,7 @@ class Evolution(Handle):
 
     def run(self, progress: bool = False) -> Evolution:
         """All rounds."""
-        bar = None
-        if progress:
-            try:
-                from tqdm.auto import tqdm
-
-                bar = tqdm(total=self._structs["augpe"].n_rounds, unit="round")
-            except ImportError:
-                pass
+        bar = bar_of(self._structs["augpe"].n_rounds, "round", progress)
         try:
             while self.advance():
                 if bar is not None and self._event.type == lib.DPI_AUGPE_ROUND:

@@ -301,3 +301,12 @@ def test_release_outlives_its_names(model_path: str) -> None:
         release.model.close()
     release.close()
     assert "closed" in repr(release) and len(release.texts) == 3
+
+
+def test_resumed_with_another_table(model: dpinfer.Model, tmp_path: pathlib.Path) -> None:
+    """The columns of records that were read before are remembered by the job."""
+    rows = [{"letter": text, "other": "x"} for text in made_up(12)]
+    records = dpinfer.Records(rows, text="letter")
+    whole = dpinfer.plan(model, records, **SEEDED).run(job=tmp_path / "job")
+    again = dpinfer.resume(tmp_path / "job", records=rows)
+    assert texts_of(again) == texts_of(whole) != []
