@@ -97,6 +97,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *a):
         pass
 
+    def send_response(self, *a):
+        self.rfile.tell() # who has the answer may look at once
+        super().send_response(*a)
+
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.rfile.tell()
