@@ -313,7 +313,7 @@ printf 'root ::= "say " [a-c]{2,3} ("!" | "?")\n' >form.gbnf
 echo '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}' >form.json
 writes a --num 40 -n 24 --temp 100 --grammar form.gbnf -o formed.jsonl
 writes a --num 5 -n 60 --json-schema form.json -o schema.jsonl
-writes a --num 20 -n 24 --temp 100 --answer Say: --keep-answer --stop w --report worded.json \
+writes a --num 200 -n 96 --temp 100 --answer Say: --keep-answer --stop w --report worded.json \
     -o worded.jsonl
 works verify worded.json --model a.gguf; expect_line worded.json '"answer": "Say:"'
 python_check "texts of a grammar, of a schema and of a wording" <<'P'
@@ -325,9 +325,8 @@ assert len({t["text"] for t in texts}) > 5
 done = [json.loads(t["text"]) for t in objects("schema.jsonl") if t["ended"]]
 assert all(set(o) == {"n"} and isinstance(o["n"], int) for o in done)
 worded = objects("worded.jsonl")
+# One token of 300, all as likely, is a w: texts without the stop show it but for a chance of 1e-20.
 assert all(t["text"].startswith("Say:") and "w" not in t["text"] for t in worded), worded
-# Some 40 of 300 tokens, all as likely, have a w: no text of 20 has one with a chance below 1e-20.
-assert any(t["ended"] and t["n_tokens"] < 24 for t in worded)
 P
 refuse 2 "cannot read nothing" generate m.gguf --lora a.gguf -n 4 --grammar nothing
 
