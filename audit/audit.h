@@ -48,8 +48,10 @@ typedef struct dpi_audit_result {
 
 typedef void (*dpi_audit_fn)(void *user, const dpi_audit_result *result);
 
-DPI_API void dpi_audit_options_init(dpi_audit_options *options);
-DPI_API void dpi_audit_result_init(dpi_audit_result *result);
+DPI_API void dpi_audit_options_init_size(dpi_audit_options *options, size_t size);
+#define dpi_audit_options_init(o) dpi_audit_options_init_size((o), sizeof *(o))
+DPI_API void dpi_audit_result_init_size(dpi_audit_result *result, size_t size);
+#define dpi_audit_result_init(o) dpi_audit_result_init_size((o), sizeof *(o))
 
 /* Runs all audits and reports each as it ends. *n_failed (not NULL) counts those that did not pass:
  * that is no error. Errors: ARG, CANCELLED, IO (the folder), and those of audited functions

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/status.h"
+#include "base/struct.h"
 
 /* ---- Lines ---------------------------------------------------------------------------------- */
 
@@ -147,11 +148,8 @@ int32_t dpi_audit_count(const dpi_audit *a, int32_t n) {
 
 static dpi_status check_options(const dpi_audit_options *o, dpi_audit_fn on_result,
                                 const int32_t *n_failed, dpi_error *err) {
-    if (!o || !on_result || !n_failed)
-        return dpi_fail(err, DPI_STATUS_ARG, "the options, on_result or n_failed are NULL");
-    if (o->struct_size != sizeof *o)
-        return dpi_fail(err, DPI_STATUS_ARG, "audit options of %zu bytes, must be %zu",
-                        o->struct_size, sizeof *o);
+    if (!on_result || !n_failed)
+        return dpi_fail(err, DPI_STATUS_ARG, "on_result or n_failed are NULL");
     if (!(o->effort >= .1 && o->effort <= 1)) /* with fewer cases a sound program fails some */
         return dpi_fail(err, DPI_STATUS_ARG, "effort is %g, must be in .1..1",
                         o->effort);
@@ -216,11 +214,12 @@ static dpi_status look(dpi_audit *a, dpi_status (*audit)(dpi_audit *), dpi_audit
 dpi_status dpi_audit_all(const dpi_audit_options *options, dpi_status (*const *audits)(dpi_audit *),
                          size_t n_audits, dpi_audit_fn on_result, void *user, int32_t *n_failed,
                          dpi_error *err) {
-    DPI_TRY(check_options(options, on_result, n_failed, err));
-    dpi_audit a = {.options = *options, .err = err, .seed = options->seed};
+    DPI_COPY_STRUCT(dpi_audit_options, o, options, err);
+    DPI_TRY(check_options(&o, on_result, n_failed, err));
+    dpi_audit a = {.options = o, .err = err, .seed = o.seed};
     *n_failed = 0;
     for (size_t i = 0; i < n_audits; i++) {
-        a.seed = options->seed; /* the same cases, whatever ran before */
+        a.seed = o.seed; /* the same cases, whatever ran before */
         const dpi_status status = look(&a, audits[i], on_result, user);
         *n_failed = a.n_failed;
         if (status != DPI_STATUS_OK)

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 
 typedef struct search {
     const dpi_kmeans_options *o;
@@ -24,9 +25,9 @@ typedef struct search {
     uint64_t random;
 } search;
 
-void dpi_kmeans_options_init(dpi_kmeans_options *o) {
-    *o = (dpi_kmeans_options){
-        .struct_size = sizeof *o, .n_groups = 2, .n_starts = 5, .n_rounds = 500, .seed = 1};
+void dpi_kmeans_options_init_size(dpi_kmeans_options *o, size_t size) {
+    const dpi_kmeans_options made = {.n_groups = 2, .n_starts = 5, .n_rounds = 500, .seed = 1};
+    dpi_struct_init(o, size, &made, sizeof made);
 }
 
 /* Four sums side by side: one would wait for each addition. */
@@ -159,8 +160,8 @@ static dpi_status find(search *s, dpi_error *err) {
 
 static dpi_status check(const double *points, int32_t n_points, int32_t dim,
                         const dpi_kmeans_options *o, dpi_error *err) {
-    if (!points || !o)
-        return dpi_fail(err, DPI_STATUS_ARG, "points and options must not be NULL");
+    if (!points)
+        return dpi_fail(err, DPI_STATUS_ARG, "points must not be NULL");
     DPI_TRY(dpi_check_range("dim", dim, 1, INT32_MAX, err));
     DPI_TRY(dpi_check_range("n_groups", o->n_groups, 1, n_points, err));
     DPI_TRY(dpi_check_range("n_starts", o->n_starts, 1, INT32_MAX, err));
@@ -187,14 +188,14 @@ static bool make_room(search *s) {
 dpi_status dpi_kmeans(const double *points, int32_t n_points, int32_t dim,
                       const dpi_kmeans_options *options, int32_t *group, double *centres,
                       double *squares, dpi_error *err) {
-    DPI_TRY(check(points, n_points, dim, options, err));
-    search s = {.o = options, .points = points, .n = n_points, .dim = dim, .random = options->seed};
+    DPI_COPY_STRUCT(dpi_kmeans_options, o, options, err);
+    DPI_TRY(check(points, n_points, dim, &o, err));
+    search s = {.o = &o, .points = points, .n = n_points, .dim = dim, .random = o.seed};
     dpi_status status = make_room(&s) ? find(&s, err) : dpi_no_memory(err, "k-means");
     if (status == DPI_STATUS_OK && group)
         memcpy(group, s.best_group, (size_t)n_points * sizeof *group);
     if (status == DPI_STATUS_OK && centres)
-        memcpy(centres, s.best,
-               (size_t)options->n_groups * (size_t)dim * sizeof *centres);
+        memcpy(centres, s.best, (size_t)o.n_groups * (size_t)dim * sizeof *centres);
     if (status == DPI_STATUS_OK && squares)
         *squares = s.least;
     free(s.at);

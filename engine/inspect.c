@@ -7,10 +7,12 @@
 #include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "engine/model.h"
 
-void dpi_model_info_init(dpi_model_info *info) {
-    *info = (dpi_model_info){.struct_size = sizeof *info};
+void dpi_model_info_init_size(dpi_model_info *info, size_t size) {
+    const dpi_model_info made = {0};
+    dpi_struct_init(info, size, &made, sizeof made);
 }
 
 /* ---- Summary --------------------------------------------------------------------------------- */
@@ -60,13 +62,8 @@ static void copy_string(char *out, size_t size, dpi_str s) {
 
 static const char outside[] = " (logits by the caller)";
 
-dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info, dpi_error *err) {
-    if (info->struct_size != sizeof *info)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_model_info.struct_size is %zu, must be %zu",
-                        info->struct_size, sizeof *info);
+static dpi_status tell(const dpi_model *model, dpi_model_info *info, dpi_error *err) {
     const dpi_config *c = &model->config;
-    memset(info, 0, sizeof *info);
-    info->struct_size = sizeof *info;
     info->n_layer = c->n_layer;
     info->n_embd = c->n_embd;
     info->n_ff = c->n_ff;
@@ -113,6 +110,14 @@ dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info, dpi_
         strcat(info->name, outside);
     copy_string(info->architecture, sizeof info->architecture, arch);
     describe_types(model->gguf, info->weight_types, sizeof info->weight_types);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info, dpi_error *err) {
+    dpi_model_info made = {0};
+    DPI_CHECK_STRUCT(dpi_model_info, info, err);
+    DPI_TRY(tell(model, &made, err));
+    dpi_struct_give(info, &made, sizeof made);
     return DPI_STATUS_OK;
 }
 

@@ -11,12 +11,14 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "engine/make_vocab.h"
 #include "engine/model.h"
 #include "gguf/convert.h"
 
-void dpi_model_shape_init(dpi_model_shape *shape) {
-    *shape = (dpi_model_shape){.struct_size = sizeof *shape};
+void dpi_model_shape_init_size(dpi_model_shape *shape, size_t size) {
+    const dpi_model_shape made = {0};
+    dpi_struct_init(shape, size, &made, sizeof made);
 }
 
 #define DENSE(...) {0, __VA_ARGS__, 0, 0, 0} /* without delta nets */
@@ -45,20 +47,12 @@ static const struct {
 
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-static dpi_status check_struct(const dpi_model_shape *shape, dpi_error *err) {
-    if (!shape || shape->struct_size != sizeof *shape)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_model_shape.struct_size is %zu, must be %zu",
-                        shape ? shape->struct_size : 0, sizeof *shape);
-    return DPI_STATUS_OK;
-}
-
 dpi_status dpi_model_shape_find(const char *name, dpi_model_shape *shape, dpi_error *err) {
     char names[256] = "";
-    DPI_TRY(check_struct(shape, err));
+    DPI_CHECK_STRUCT(dpi_model_shape, shape, err);
     for (int i = 0; i < N_SHAPES; i++) {
         if (name && strcmp(shapes[i].name, name) == 0) {
-            *shape = shapes[i].shape;
-            shape->struct_size = sizeof *shape;
+            dpi_struct_give(shape, &shapes[i].shape, sizeof *shape);
             return DPI_STATUS_OK;
         }
         size_t n = strlen(names);
@@ -105,7 +99,6 @@ static dpi_status check_delta_nets(const dpi_model_shape *s, dpi_error *err) {
 }
 
 static dpi_status check_shape(const dpi_model_shape *s, dpi_error *err) {
-    DPI_TRY(check_struct(s, err));
     DPI_TRY(dpi_check_range("n_layer", s->n_layer, 1, 4096, err));
     DPI_TRY(dpi_check_range("n_embd", s->n_embd, 2, 1 << 16, err));
     DPI_TRY(dpi_check_range("n_ff", s->n_ff, 1, 1 << 18, err));
@@ -331,7 +324,8 @@ static dpi_status make(dpi_conversion *c, const dpi_model_shape *wanted, const c
 dpi_status dpi_model_make(const dpi_model_shape *shape, const char *vocab_path, uint64_t seed,
                           const char *out_path, const dpi_write_options *options, dpi_error *err) {
     dpi_conversion c;
-    DPI_TRY(check_shape(shape, err));
+    DPI_COPY_STRUCT(dpi_model_shape, s, shape, err);
+    DPI_TRY(check_shape(&s, err));
     DPI_TRY(dpi_conversion_begin(&c, options, false, out_path, err));
-    return dpi_conversion_end(&c, make(&c, shape, vocab_path, seed, err), err);
+    return dpi_conversion_end(&c, make(&c, &s, vocab_path, seed, err), err);
 }

@@ -8,14 +8,15 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "engine/outside.h"
 
-void dpi_model_options_init(dpi_model_options *options) {
-    memset(options, 0, sizeof *options);
-    options->struct_size = sizeof *options;
-    options->use_mmap = 1;
-    options->repack = DPI_REPACK_SOON;
-    options->adapter_scale = 1;
+void dpi_model_options_init_size(dpi_model_options *options, size_t size) {
+    dpi_model_options made = {0};
+    made.use_mmap = 1;
+    made.repack = DPI_REPACK_SOON;
+    made.adapter_scale = 1;
+    dpi_struct_init(options, size, &made, sizeof made);
 }
 
 /* ---- Binding tensors ------------------------------------------------------------------------- */
@@ -430,41 +431,36 @@ static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_m
     return DPI_STATUS_OK;
 }
 
-static dpi_status check_options(const dpi_model_options *options, dpi_error *err) {
-    if (options->struct_size != sizeof *options)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_model_options.struct_size is %zu, must be %zu",
-                        options->struct_size, sizeof *options);
-    if (options->logits)
-        DPI_TRY(dpi_check_range("n_ctx", options->n_ctx, 2, 1 << 20, err));
-    return dpi_check_range("repack", options->repack, DPI_REPACK_NONE, DPI_REPACK_LATER, err);
+static dpi_status copy_options(const dpi_model_options *options, dpi_model_options *o,
+                               dpi_error *err) {
+    dpi_model_options_init(o);
+    if (options)
+        DPI_TRY(dpi_struct_copy(o, options, sizeof *o, "dpi_model_options", err));
+    if (o->logits)
+        DPI_TRY(dpi_check_range("n_ctx", o->n_ctx, 2, 1 << 20, err));
+    return dpi_check_range("repack", o->repack, DPI_REPACK_NONE, DPI_REPACK_LATER, err);
 }
 
 dpi_status dpi_model_open(const char *path, const dpi_model_options *options, dpi_model **model,
                           dpi_error *err) {
-    dpi_model_options defaults;
-    dpi_model_options_init(&defaults);
-    if (!options)
-        options = &defaults;
-    DPI_TRY(check_options(options, err));
+    dpi_model_options o;
+    DPI_TRY(copy_options(options, &o, err));
     if (!path || !model)
         return dpi_fail(err, DPI_STATUS_ARG, "path and model must not be NULL");
     dpi_gguf *gguf;
-    DPI_TRY(dpi_gguf_open(path, options->use_mmap != 0, &gguf, err));
-    return create(gguf, options, model, err);
+    DPI_TRY(dpi_gguf_open(path, o.use_mmap != 0, &gguf, err));
+    return create(gguf, &o, model, err);
 }
 
 dpi_status dpi_model_open_buffer(const void *data, size_t n_bytes, const dpi_model_options *options,
                                  dpi_model **model, dpi_error *err) {
-    dpi_model_options defaults;
-    dpi_model_options_init(&defaults);
-    if (!options)
-        options = &defaults;
-    DPI_TRY(check_options(options, err));
+    dpi_model_options o;
+    DPI_TRY(copy_options(options, &o, err));
     if (!data || !model)
         return dpi_fail(err, DPI_STATUS_ARG, "data and model must not be NULL");
     dpi_gguf *gguf;
     DPI_TRY(dpi_gguf_open_buffer(data, n_bytes, &gguf, err));
-    return create(gguf, options, model, err);
+    return create(gguf, &o, model, err);
 }
 
 void dpi_model_close(dpi_model *m) {

@@ -7,6 +7,7 @@
 #include "dpinfer/process.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "engine/outside.h"
 
 enum {
@@ -14,10 +15,10 @@ enum {
     WORTH_SHARING = 1 << 24, /* about a millisecond of one core */
 };
 
-void dpi_session_options_init(dpi_session_options *options) {
-    memset(options, 0, sizeof *options);
-    options->struct_size = sizeof *options;
-    options->n_seq = 1;
+void dpi_session_options_init_size(dpi_session_options *options, size_t size) {
+    dpi_session_options made = {0};
+    made.n_seq = 1;
+    dpi_struct_init(options, size, &made, sizeof made);
 }
 
 /* ---- Sizes ----------------------------------------------------------------------------------- */
@@ -29,10 +30,7 @@ static dpi_status resolve(const dpi_model *model, const dpi_session_options *opt
     dpi_session_options_init(&o);
     *out = o;
     if (options) {
-        if (options->struct_size != sizeof o)
-            return dpi_fail(err, DPI_STATUS_ARG,
-                            "dpi_session_options.struct_size is %zu, must be %zu",
-                            options->struct_size, sizeof o);
+        DPI_CHECK_FIXED(dpi_session_options, options, err);
         o = *options;
     }
     if (model->vocab_only && !model->logits)

@@ -12,11 +12,12 @@
 #include "dpinfer/process.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 
-void dpi_write_options_init(dpi_write_options *options) {
-    memset(options, 0, sizeof *options);
-    options->struct_size = sizeof *options;
-    options->fd = -1;
+void dpi_write_options_init_size(dpi_write_options *options, size_t size) {
+    dpi_write_options made = {0};
+    made.fd = -1;
+    dpi_struct_init(options, size, &made, sizeof made);
 }
 
 /* ---- The file that is written ---------------------------------------------------------------- */
@@ -25,19 +26,14 @@ static dpi_status set_up(dpi_conversion *c, const dpi_write_options *options, bo
                          dpi_error *err) {
     enum { MAX_THREADS = 1024 };
     memset(c, 0, sizeof *c);
-    if (!options || !options->type)
-        return dpi_fail(err, DPI_STATUS_ARG, "the options or the type is NULL");
-    if (options->struct_size != sizeof *options)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_write_options.struct_size is %zu, must be %zu",
-                        options->struct_size, sizeof *options);
-    if (options->n_threads < 0 || options->n_threads > MAX_THREADS)
-        return dpi_fail(err, DPI_STATUS_ARG, "n_threads is %d, must be 0..%d",
-                        (int)options->n_threads, MAX_THREADS);
-    c->options = options;
-    c->n_threads =
-        dpi_process_threads(options->n_threads ? options->n_threads : dpi_processors());
-    if (!may_keep || strcmp(options->type, "KEEP") != 0)
-        return dpi_recipe_find(options->type, &c->recipe, err);
+    DPI_COPY_STRUCT(dpi_write_options, o, options, err);
+    if (!o.type)
+        return dpi_fail(err, DPI_STATUS_ARG, "the type is NULL");
+    DPI_TRY(dpi_check_range("n_threads", o.n_threads, 0, MAX_THREADS, err));
+    c->options = o;
+    c->n_threads = dpi_process_threads(o.n_threads ? o.n_threads : dpi_processors());
+    if (!may_keep || strcmp(o.type, "KEEP") != 0)
+        return dpi_recipe_find(o.type, &c->recipe, err);
     return DPI_STATUS_OK;
 }
 
@@ -46,12 +42,12 @@ dpi_status dpi_conversion_begin(dpi_conversion *c, const dpi_write_options *opti
     if (!out_path)
         return dpi_fail(err, DPI_STATUS_ARG, "the path is NULL");
     DPI_TRY(set_up(c, options, may_keep, err));
-    return dpi_gguf_builder_create(out_path, options->fd, &c->builder, err);
+    return dpi_gguf_builder_create(out_path, c->options.fd, &c->builder, err);
 }
 
 dpi_status dpi_conversion_put(dpi_conversion *c, const void *data, uint64_t n_bytes,
                               int64_t n_weights, dpi_error *err) {
-    const dpi_write_options *o = c->options;
+    const dpi_write_options *o = &c->options;
     if (o->cancel && o->cancel(o->user))
         return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while writing a model");
     if (c->sink) {

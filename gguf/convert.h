@@ -31,7 +31,7 @@ typedef struct dpi_conversion {
     const dpi_conversion_change *change;
     int32_t n_threads;
     int64_t n_done, n_weights; /* for progress */
-    const dpi_write_options *options;
+    dpi_write_options options;
     dpi_gguf_builder *builder;
     const dpi_conversion_sink *sink; /* NULL: the builder */
 } dpi_conversion;
@@ -46,7 +46,7 @@ dpi_status dpi_conversion_put(dpi_conversion *c, const void *data, uint64_t n_by
 /* Puts the file in place if `status` is OK, else removes it; the status of the whole. */
 dpi_status dpi_conversion_end(dpi_conversion *c, dpi_status status, dpi_error *err);
 
-/* The model in in_path, with options->type. As dpi_model_quantize; UNSUPPORTED: the type KEEP and a
+/* The model in in_path, with options.type. As dpi_model_quantize; UNSUPPORTED: the type KEEP and a
  * tensor that is changed, of a type that can only be read. */
 dpi_status dpi_conversion_write(const char *in_path, const char *out_path,
                                 const dpi_write_options *options,

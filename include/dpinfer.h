@@ -18,8 +18,9 @@
  * - The library never aborts, exits, prints, reads the environment, installs signal handlers,
  *   looks at the locale (numbers have a point) or keeps global state. Error messages never hold a
  *   prompt, a reference document, the name of one, or a logit that was computed from one.
- * - Option structs begin with `struct_size`. Fill them with their `_init` function, then
- *   change what you need. A struct_size that this library does not know is refused.
+ * - Option structs begin with `struct_size`. Fill them with their `_init`, then change what you
+ *   need. A struct of an older header is shorter: what it lacks has its default. One of a newer
+ *   header is refused.
  * - Matrices are row-major, shapes are written [rows, columns]. Texts are UTF-8 with an
  *   explicit length in bytes and need no terminating NUL, unless they are called a "string".
  * - Threads: a dpi_model may be used by any number of threads at once. Every other object

@@ -8,10 +8,12 @@
 #include "dpinfer/process.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "kernels/kernels.h"
 
-void dpi_machine_init(dpi_machine *machine) {
-    *machine = (dpi_machine){.struct_size = sizeof *machine};
+void dpi_machine_init_size(dpi_machine *machine, size_t size) {
+    const dpi_machine made = {0};
+    dpi_struct_init(machine, size, &made, sizeof made);
 }
 
 enum {
@@ -60,9 +62,7 @@ static double best_ops(const dpi_kernels *k, int32_t n_threads, int f32) {
 
 dpi_status dpi_machine_measure(int32_t n_threads, int32_t isa, dpi_machine *machine,
                                dpi_error *err) {
-    if (machine->struct_size != sizeof *machine)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_machine.struct_size is %zu, must be %zu",
-                        machine->struct_size, sizeof *machine);
+    DPI_CHECK_STRUCT(dpi_machine, machine, err);
     if (n_threads < 0 || n_threads > 1024)
         return dpi_fail(err, DPI_STATUS_ARG, "n_threads is %d, must be 0..1024", (int)n_threads);
     if (n_threads == 0)
@@ -74,9 +74,10 @@ dpi_status dpi_machine_measure(int32_t n_threads, int32_t isa, dpi_machine *mach
     if (!data)
         return dpi_no_memory(err, "%d bytes to read", (int)READ_BYTES);
     memset(data, 1, READ_BYTES);
-    machine->read_bytes_per_second = best_read(&kernels, n_threads, data);
+    dpi_machine made = {.read_bytes_per_second = best_read(&kernels, n_threads, data)};
     dpi_unmap(data, READ_BYTES);
-    machine->int8_ops_per_second = best_ops(&kernels, n_threads, 0);
-    machine->f32_ops_per_second = best_ops(&kernels, n_threads, 1);
+    made.int8_ops_per_second = best_ops(&kernels, n_threads, 0);
+    made.f32_ops_per_second = best_ops(&kernels, n_threads, 1);
+    dpi_struct_give(machine, &made, sizeof made);
     return DPI_STATUS_OK;
 }

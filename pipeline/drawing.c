@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/struct.h"
 #include "dpinfer.h"
 
 enum { PARALLEL = 32 };
@@ -37,20 +38,18 @@ struct dpi_drawing {
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-void dpi_drawing_options_init(dpi_drawing_options *options) {
-    *options = (dpi_drawing_options){.struct_size = sizeof *options, .n_parallel = PARALLEL};
-    dpi_session_options_init(&options->session);
-    dpi_sampler_options_init(&options->method);
-    options->method.method = DPI_METHOD_PLAIN;
-    options->method.n_ref = 0;
-    options->method.n_tokens = 0;
+void dpi_drawing_options_init_size(dpi_drawing_options *options, size_t size) {
+    dpi_drawing_options made = {.n_parallel = PARALLEL};
+    dpi_session_options_init(&made.session);
+    dpi_sampler_options_init(&made.method);
+    made.method.method = DPI_METHOD_PLAIN;
+    made.method.n_ref = 0;
+    made.method.n_tokens = 0;
+    dpi_struct_init(options, size, &made, sizeof made);
 }
 
 static dpi_status check(const dpi_drawing_options *o, dpi_error *err) {
     int64_t n = 0;
-    if (!o || o->struct_size != sizeof *o)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_drawing_options.struct_size is %zu, must be %zu",
-                        o ? o->struct_size : 0, sizeof *o);
     if (!o->model || !o->prompts)
         return dpi_fail(err, DPI_STATUS_ARG, "the model or the prompts of a drawing are NULL");
     if (o->method.method != DPI_METHOD_PLAIN)
@@ -121,11 +120,12 @@ static dpi_status open_all(dpi_drawing *d, dpi_error *err) {
 
 dpi_status dpi_drawing_open(const dpi_drawing_options *options, dpi_drawing **drawing,
                             dpi_error *err) {
-    DPI_TRY(check(options, err));
+    DPI_COPY_STRUCT(dpi_drawing_options, o, options, err);
+    DPI_TRY(check(&o, err));
     dpi_drawing *d = calloc(1, sizeof *d);
     if (!d)
         return dpi_no_memory(err, "texts");
-    d->o = *options;
+    d->o = o;
     const dpi_status status = open_all(d, err);
     if (status == DPI_STATUS_OK)
         *drawing = d;

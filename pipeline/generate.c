@@ -1,32 +1,23 @@
 /* generate.c - one text in one call: a loop over its generation. */
 #include "dpinfer.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
 
-void dpi_generate_input_init(dpi_generate_input *input) {
-    *input = (dpi_generate_input){.struct_size = sizeof *input};
+void dpi_generate_input_init_size(dpi_generate_input *input, size_t size) {
+    const dpi_generate_input made = {0};
+    dpi_struct_init(input, size, &made, sizeof made);
 }
 
-void dpi_generate_hooks_init(dpi_generate_hooks *hooks) {
-    *hooks = (dpi_generate_hooks){.struct_size = sizeof *hooks};
+void dpi_generate_hooks_init_size(dpi_generate_hooks *hooks, size_t size) {
+    const dpi_generate_hooks made = {0};
+    dpi_struct_init(hooks, size, &made, sizeof made);
 }
 
-void dpi_generate_result_init(dpi_generate_result *result) {
-    *result = (dpi_generate_result){.struct_size = sizeof *result};
-}
-
-static dpi_status check_structs(const dpi_generate_input *in, const dpi_generate_hooks *hooks,
-                                const dpi_generate_result *result, dpi_error *err) {
-    if (result && result->struct_size != sizeof *result)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_generate_result.struct_size is %zu, must be %zu",
-                        result->struct_size, sizeof *result);
-    if (in->struct_size != sizeof *in || hooks->struct_size != sizeof *hooks)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "dpi_generate: struct_size of input is %zu (must be %zu), of hooks %zu "
-                        "(must be %zu)",
-                        in->struct_size, sizeof *in, hooks->struct_size, sizeof *hooks);
-    return DPI_STATUS_OK;
+void dpi_generate_result_init_size(dpi_generate_result *result, size_t size) {
+    const dpi_generate_result made = {0};
+    dpi_struct_init(result, size, &made, sizeof made);
 }
 
 /* Draws the text; *result counts along. */
@@ -78,20 +69,23 @@ static dpi_status create(dpi_session *session, dpi_sampler *sampler, const dpi_g
 dpi_status dpi_generate(dpi_session *session, dpi_sampler *sampler, const dpi_generate_input *input,
                         const dpi_generate_hooks *hooks, dpi_generate_result *result,
                         dpi_error *err) {
-    static const dpi_generate_hooks none = {.struct_size = sizeof none};
+    dpi_generate_hooks h;
     dpi_generate_result drawn = {0};
     dpi_generation *g = NULL;
-    DPI_TRY(check_structs(input, hooks ? hooks : &none, result, err));
-    DPI_TRY(create(session, sampler, input, &g, err));
+    dpi_generate_hooks_init(&h);
+    DPI_COPY_STRUCT(dpi_generate_input, in, input, err);
+    if (hooks)
+        DPI_TRY(dpi_struct_copy(&h, hooks, sizeof h, "dpi_generate_hooks", err));
+    if (result)
+        DPI_CHECK_STRUCT(dpi_generate_result, result, err);
+    DPI_TRY(create(session, sampler, &in, &g, err));
     const int32_t n_references =
-        input->n_ref * dpi_sampler_per_unit(dpi_sampler_options_get(sampler));
+        in.n_ref * dpi_sampler_per_unit(dpi_sampler_options_get(sampler));
     for (int32_t i = 0; i <= n_references; i++)
         dpi_session_reset(session, i);
-    dpi_status status = run(g, input, hooks ? hooks : &none, &drawn, err);
+    dpi_status status = run(g, &in, &h, &drawn, err);
     dpi_generation_free(g);
-    if (result) {
-        result->n_drawn = drawn.n_drawn;
-        result->ended = drawn.ended;
-    }
+    if (result)
+        dpi_struct_give(result, &drawn, sizeof drawn);
     return status;
 }

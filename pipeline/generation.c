@@ -19,6 +19,7 @@
 #include "dpinfer.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
 #include "engine/session.h"
@@ -567,13 +568,13 @@ static dpi_status allocate(dpi_generation *g, dpi_error *err) {
 
 dpi_status dpi_generation_create(const dpi_generation_options *options,
                                  dpi_generation **generation, dpi_error *err) {
-    DPI_TRY(dpi_generation_options_check(options, err));
+    DPI_COPY_STRUCT(dpi_generation_options, o, options, err);
+    DPI_TRY(dpi_generation_options_check(&o, err));
     dpi_generation *g = dpi_calloc(1, sizeof *g);
     if (!g)
         return dpi_no_memory(err, "a generation");
-    g->options = *options;
-    g->n_references =
-        options->n_ref * dpi_sampler_per_unit(dpi_sampler_options_get(options->sampler));
+    g->options = o;
+    g->n_references = o.n_ref * dpi_sampler_per_unit(dpi_sampler_options_get(o.sampler));
     dpi_status status = check_fit(g, err);
     if (status == DPI_STATUS_OK)
         status = allocate(g, err);

@@ -3,12 +3,13 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/struct.h"
 #include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
 
-void dpi_generation_options_init(dpi_generation_options *options) {
-    memset(options, 0, sizeof *options);
-    options->struct_size = sizeof *options;
+void dpi_generation_options_init_size(dpi_generation_options *options, size_t size) {
+    const dpi_generation_options made = {0};
+    dpi_struct_init(options, size, &made, sizeof made);
 }
 
 int32_t dpi_end_is_own(int32_t end) {
@@ -16,10 +17,6 @@ int32_t dpi_end_is_own(int32_t end) {
 }
 
 dpi_status dpi_generation_options_check(const dpi_generation_options *o, dpi_error *err) {
-    if (!o || o->struct_size != sizeof *o)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "dpi_generation_options.struct_size is %zu, must be %zu",
-                        o ? o->struct_size : 0, sizeof *o);
     if (!o->session || !o->sampler)
         return dpi_fail(err, DPI_STATUS_ARG, "the session or the sampler of a generation is NULL");
     const dpi_sampler_options *s = dpi_sampler_options_get(o->sampler);

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dpinfer/text.h"
 #include "engine/session.h"
 #include "pipeline/pace_texts.h"
@@ -22,14 +23,14 @@ typedef struct walk {
     int32_t n_live;
 } walk;
 
-void dpi_pace_search_init(dpi_pace_search *search) {
-    *search = (dpi_pace_search){.struct_size = sizeof *search, .n_texts = TEXTS};
+void dpi_pace_search_init_size(dpi_pace_search *search, size_t size) {
+    const dpi_pace_search made = {.n_texts = TEXTS};
+    dpi_struct_init(search, size, &made, sizeof made);
 }
 
 static dpi_status check_search(const dpi_pace_search *x, dpi_error *err) {
-    if (!x || x->struct_size != sizeof *x)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_pace_search: struct_size is %zu, must be %zu",
-                        x ? x->struct_size : 0, sizeof *x);
+    if (!x)
+        return dpi_fail(err, DPI_STATUS_ARG, "the search of a pace is NULL");
     if (!x->session || !x->public_tokens || x->n_public == 0)
         return dpi_fail(err, DPI_STATUS_ARG, "the session of a pace is NULL, or the "
                         "public prompt empty");
@@ -147,16 +148,20 @@ static dpi_status find(walk *w, int32_t n_tokens, dpi_error *err) {
 
 dpi_status dpi_pace_find(const dpi_pace_search *search, dpi_sampler_options *method,
                          dpi_error *err) {
-    walk w = {.search = search};
-    if (search && search->texts)
-        *search->texts = NULL;
+    dpi_pace_search x;
+    dpi_pace_search_init(&x);
+    if (search)
+        DPI_TRY(dpi_struct_copy(&x, search, sizeof x, "dpi_pace_search", err));
+    walk w = {.search = search ? &x : NULL};
+    if (x.texts)
+        *x.texts = NULL;
     DPI_TRY(dpi_pace_texts_create(method, &w.texts, err));
     dpi_status status = dpi_pace_texts_sampler(w.texts) ? find(&w, method->n_tokens, err)
                                                         : DPI_STATUS_OK;
     if (status == DPI_STATUS_OK)
         status = dpi_pace_texts_settle(w.texts, method, err);
-    if (status == DPI_STATUS_OK && search && search->texts && dpi_pace_texts_sampler(w.texts))
-        *search->texts = w.texts;
+    if (status == DPI_STATUS_OK && x.texts && dpi_pace_texts_sampler(w.texts))
+        *x.texts = w.texts;
     else
         dpi_pace_texts_free(w.texts);
     return status;

@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/struct.h"
 #include "pipeline/prompts.h"
 
 static const char placeholder[] = DPI_REFERENCE_MARK, label_mark[] = DPI_LABEL_MARK;
 
-void dpi_prompt_options_init(dpi_prompt_options *options) {
-    *options = (dpi_prompt_options){.struct_size = sizeof *options, .chat = DPI_CHAT_AUTO};
+void dpi_prompt_options_init_size(dpi_prompt_options *options, size_t size) {
+    const dpi_prompt_options made = {.chat = DPI_CHAT_AUTO};
+    dpi_struct_init(options, size, &made, sizeof made);
 }
 
 int dpi_count_references(dpi_bytes text) {
@@ -98,9 +100,7 @@ static dpi_status check_turns(const dpi_prompt_options *o, dpi_error *err) {
 }
 
 dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err) {
-    if (o->struct_size != sizeof *o)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_prompt_options: struct_size is %zu, must be %zu",
-                        o->struct_size, sizeof *o);
+    DPI_CHECK_FIXED(dpi_prompt_options, o, err);
     if (!dpi_chat_name(o->chat))
         return dpi_fail(err, DPI_STATUS_ARG, "chat: found '%d', allowed is a dpi_chat", o->chat);
     if (o->max_reference_tokens < 0)

@@ -8,13 +8,15 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/struct.h"
 #include "dpinfer/memory.h"
 #include "dpinfer/prompt_texts.h"
 #include "pipeline/prompts.h"
 #include "tokenizer/tokenizer.h"
 
-void dpi_prompts_info_init(dpi_prompts_info *info) {
-    *info = (dpi_prompts_info){.struct_size = sizeof *info};
+void dpi_prompts_info_init_size(dpi_prompts_info *info, size_t size) {
+    const dpi_prompts_info made = {0};
+    dpi_struct_init(info, size, &made, sizeof made);
 }
 
 /* A text that the prompts own, private memory. data NULL: none. */
@@ -533,10 +535,8 @@ void dpi_prompts_free(dpi_prompts *p) {
 }
 
 dpi_status dpi_prompts_info_get(const dpi_prompts *p, dpi_prompts_info *info, dpi_error *err) {
-    if (info->struct_size != sizeof *info)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_prompts_info: struct_size is %zu, must be %zu",
-                        info->struct_size, sizeof *info);
-    *info = p->info;
+    DPI_CHECK_STRUCT(dpi_prompts_info, info, err);
+    dpi_struct_give(info, &p->info, sizeof p->info);
     return DPI_STATUS_OK;
 }
 

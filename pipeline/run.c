@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/struct.h"
 #include "base/utf8.h"
 #include "dp/exact/noise.h"
 #include "dp/methods/method.h"
@@ -24,10 +25,11 @@ const char *dpi_record_kind_text(int32_t kind) {
     return kind >= 0 && (size_t)kind < sizeof KINDS / sizeof *KINDS ? KINDS[kind] : NULL;
 }
 
-void dpi_run_init(dpi_run *run) {
-    *run = (dpi_run){.struct_size = sizeof *run, .n_texts = 1, .record_in_prompt = 1};
-    dpi_sampler_options_init(&run->method);
-    dpi_sampler_plan_init(&run->plan);
+void dpi_run_init_size(dpi_run *run, size_t size) {
+    dpi_run made = {.n_texts = 1, .record_in_prompt = 1};
+    dpi_sampler_options_init(&made.method);
+    dpi_sampler_plan_init(&made.plan);
+    dpi_struct_init(run, size, &made, sizeof made);
 }
 
 /* A character that could steer what shows the name: a control character, a line or paragraph
@@ -147,9 +149,7 @@ dpi_status dpi_run_check_released(int32_t released, int64_t n_texts, dpi_error *
 }
 
 dpi_status dpi_run_check(const dpi_run *c, dpi_error *err) {
-    if (c->struct_size != sizeof *c)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_run: struct_size is %zu, must be %zu",
-                        c->struct_size, sizeof *c);
+    DPI_CHECK_FIXED(dpi_run, c, err);
     DPI_TRY(dpi_check_range("n_texts", c->n_texts, 1, INT32_MAX, err));
     DPI_TRY(dpi_run_check_released(c->released, c->n_texts, err));
     DPI_TRY(dpi_check_range("adjacency", c->method.adjacency, 0, DPI_ADJACENCY_ZERO_OUT, err));
@@ -182,8 +182,7 @@ dpi_status dpi_run_check(const dpi_run *c, dpi_error *err) {
 dpi_status dpi_run_settle(dpi_run *run, dpi_error *err) {
     dpi_sampler_plan plan;
     dpi_sampler_plan_init(&plan);
-    if (run->struct_size != sizeof *run)
-        return dpi_run_check(run, err);
+    DPI_CHECK_FIXED(dpi_run, run, err);
     DPI_TRY(dpi_sampler_plan_make(&run->method, &plan, err));
     DPI_TRY(dpi_run_check(run, err));
     run->plan = plan;

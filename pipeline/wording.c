@@ -7,11 +7,13 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "base/utf8.h"
 #include "dpinfer/prompt_texts.h"
 
-void dpi_wording_init(dpi_wording *wording) {
-    *wording = (dpi_wording){.struct_size = sizeof *wording, .repeat_penalty = 1};
+void dpi_wording_init_size(dpi_wording *wording, size_t size) {
+    const dpi_wording made = {.repeat_penalty = 1};
+    dpi_struct_init(wording, size, &made, sizeof made);
 }
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
@@ -63,9 +65,7 @@ static dpi_status check_biases(const dpi_wording *w, dpi_error *err) {
 }
 
 dpi_status dpi_wording_check(const dpi_wording *w, dpi_error *err) {
-    if (w->struct_size != sizeof *w)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_wording: struct_size is %zu, must be %zu",
-                        w->struct_size, sizeof *w);
+    DPI_CHECK_FIXED(dpi_wording, w, err);
     if (w->answer.data)
         DPI_TRY(check_text("answer", w->answer, DPI_ANSWER_MAX, err));
     DPI_TRY(dpi_check_range("keep_answer", w->keep_answer, 0, w->answer.data ? 1 : 0, err));

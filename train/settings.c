@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "base/hash.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dpinfer/memory.h"
 #include "dpinfer/textfile.h"
 
@@ -66,14 +67,13 @@ static const key_spec keys[] = {
 };
 enum { N_KEYS = sizeof keys / sizeof keys[0] };
 
-void dpi_train_config_init(dpi_train_config *config) {
-    *config = (dpi_train_config){
-        .struct_size = sizeof *config, .output_type = "Q8_0", .name = "dpinfer",
+void dpi_train_config_init_size(dpi_train_config *config, size_t size) {
+    const dpi_train_config made = {.output_type = "Q8_0", .name = "dpinfer",
         .n_layer = 5, .dim = 256, .n_head = 8, .n_kv_head = 4, .ffn = 640, .context = 1024,
         .tied = 1, .rope_theta = 10000, .batch_tokens = 8192, .lr = 2e-3, .lr_floor = 2e-5,
         .warmup = 100, .beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1, .clip = 1,
-        .checkpoint_steps = 100, .heldout_steps = 200, .heldout_rows = 32,
-    };
+        .checkpoint_steps = 100, .heldout_steps = 200, .heldout_rows = 32};
+    dpi_struct_init(config, size, &made, sizeof made);
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */
@@ -191,9 +191,9 @@ static dpi_status read_line(const char *path, int line, char *text, int32_t *n_d
 }
 
 dpi_status dpi_train_config_read(const char *path, dpi_train_config *config, dpi_error *err) {
-    if (!path || !config || config->struct_size != sizeof *config)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "path must not be NULL, and config filled by dpi_train_config_init");
+    if (!path)
+        return dpi_fail(err, DPI_STATUS_ARG, "path must not be NULL");
+    DPI_COPY_STRUCT(dpi_train_config, read, config, err);
     enum { BYTES_MAX = 1 << 20 };
     char *text, *line;
     size_t n_bytes;
@@ -203,8 +203,10 @@ dpi_status dpi_train_config_read(const char *path, dpi_train_config *config, dpi
     dpi_status status = DPI_STATUS_OK;
     char *next = text;
     for (int i = 1; status == DPI_STATUS_OK && (line = strsep(&next, "\n")) != NULL; i++)
-        status = read_line(path, i, line, &n_data, &seen, config, err);
+        status = read_line(path, i, line, &n_data, &seen, &read, err);
     dpi_private_free(text);
+    if (status == DPI_STATUS_OK)
+        dpi_struct_give(config, &read, sizeof read);
     return status;
 }
 
@@ -227,9 +229,6 @@ static dpi_status check_member(const dpi_train_config *config, const key_spec *k
 }
 
 dpi_status dpi_train_config_check(const dpi_train_config *c, dpi_error *err) {
-    if (!c || c->struct_size != sizeof *c)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_train_config.struct_size is %zu, must be %zu",
-                        c ? c->struct_size : 0, sizeof *c);
     for (int i = 0; i < N_KEYS; i++)
         DPI_TRY(check_member(c, &keys[i], err));
     if (c->dim % c->n_head || c->dim / c->n_head % 2)

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "kernels/gemm.h"
 #include "train/adamw.h"
 #include "train/checkpoint.h"
@@ -22,12 +23,14 @@
 #include "train/settings.h"
 #include "train/tensors.h"
 
-void dpi_train_hooks_init(dpi_train_hooks *hooks) {
-    *hooks = (dpi_train_hooks){.struct_size = sizeof *hooks};
+void dpi_train_hooks_init_size(dpi_train_hooks *hooks, size_t size) {
+    const dpi_train_hooks made = {0};
+    dpi_struct_init(hooks, size, &made, sizeof made);
 }
 
-void dpi_train_info_init(dpi_train_info *info) {
-    *info = (dpi_train_info){.struct_size = sizeof *info};
+void dpi_train_info_init_size(dpi_train_info *info, size_t size) {
+    const dpi_train_info made = {0};
+    dpi_struct_init(info, size, &made, sizeof made);
 }
 
 /* Rows that are computed before their gradients are added up: bounds the memory for gradients. A
@@ -240,13 +243,14 @@ static dpi_status create(dpi_train *t, dpi_error *err) {
 }
 
 dpi_status dpi_train_create(const dpi_train_config *config, dpi_train **train, dpi_error *err) {
-    DPI_TRY(dpi_train_config_check(config, err));
+    DPI_COPY_STRUCT(dpi_train_config, c, config, err);
+    DPI_TRY(dpi_train_config_check(&c, err));
     if (!train)
         return dpi_fail(err, DPI_STATUS_ARG, "train must not be NULL");
     dpi_train *t = dpi_calloc(1, sizeof *t);
     if (!t)
         return no_memory(err);
-    t->config = *config;
+    t->config = c;
     dpi_status status = create(t, err);
     if (status == DPI_STATUS_OK)
         *train = t;
@@ -279,15 +283,16 @@ void dpi_train_free(dpi_train *t) {
 static int64_t positions_of(const dpi_corpus *c) { return c->n ? c->begins[c->n] - c->n : 0; }
 
 dpi_status dpi_train_info_get(const dpi_train *t, dpi_train_info *info, dpi_error *err) {
-    if (!t || !info || info->struct_size != sizeof *info)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "train must not be NULL, dpi_train_info.struct_size %zu", sizeof *info);
-    *info = (dpi_train_info){
-        .struct_size = sizeof *info, .n_params = t->layout.n_params, .n_examples = t->corpus.n,
+    if (!t)
+        return dpi_fail(err, DPI_STATUS_ARG, "train must not be NULL");
+    DPI_CHECK_STRUCT(dpi_train_info, info, err);
+    const dpi_train_info made = {
+        .n_params = t->layout.n_params, .n_examples = t->corpus.n,
         .n_too_long = t->corpus.n_too_long, .n_tokens = positions_of(&t->corpus),
         .n_heldout = t->heldout.n, .n_rows = t->n_rows, .step = t->state.step, .steps = t->steps,
         .n_vocab = t->shape.n_vocab, .threads = t->n_threads,
     };
+    dpi_struct_give(info, &made, sizeof made);
     return DPI_STATUS_OK;
 }
 
@@ -419,24 +424,27 @@ static dpi_status after_step(dpi_train *t, const dpi_train_hooks *hooks, dpi_tra
         DPI_TRY(save(t, err));
         p->saved = 1;
     }
-    if (hooks && hooks->on_step)
+    if (hooks->on_step)
         hooks->on_step(hooks->user, p);
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_train_run(dpi_train *t, const dpi_train_hooks *hooks, dpi_error *err) {
-    if (!t || (hooks && hooks->struct_size != sizeof *hooks))
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "train must not be NULL, dpi_train_hooks.struct_size %zu", sizeof *hooks);
+dpi_status dpi_train_run(dpi_train *t, const dpi_train_hooks *given, dpi_error *err) {
+    dpi_train_hooks hooks;
+    dpi_train_hooks_init(&hooks);
+    if (!t)
+        return dpi_fail(err, DPI_STATUS_ARG, "train must not be NULL");
+    if (given)
+        DPI_TRY(dpi_struct_copy(&hooks, given, sizeof hooks, "dpi_train_hooks", err));
     while (t->state.step < t->steps) {
         dpi_train_progress p;
-        if (hooks && hooks->cancel && hooks->cancel(hooks->user)) {
+        if (hooks.cancel && hooks.cancel(hooks.user)) {
             DPI_TRY(save(t, err));
             return dpi_fail(err, DPI_STATUS_CANCELLED, "stopped after step %lld of %lld",
                             (long long)t->state.step, (long long)t->steps);
         }
         DPI_TRY(train_step(t, &p, err));
-        DPI_TRY(after_step(t, hooks, &p, err));
+        DPI_TRY(after_step(t, &hooks, &p, err));
     }
     return DPI_STATUS_OK;
 }

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dp/local/local.h"
 #include "dpinfer/bounds.h"
 #include "dpinfer/memory.h"
@@ -15,21 +16,20 @@
 
 enum { K = 10 }; /* nearest words */
 
-void dpi_attack_options_init(dpi_attack_options *options) {
-    *options = (dpi_attack_options){.struct_size = sizeof *options};
+void dpi_attack_options_init_size(dpi_attack_options *options, size_t size) {
+    const dpi_attack_options made = {0};
+    dpi_struct_init(options, size, &made, sizeof made);
 }
 
-void dpi_attack_result_init(dpi_attack_result *result) {
-    *result = (dpi_attack_result){.struct_size = sizeof *result};
+void dpi_attack_result_init_size(dpi_attack_result *result, size_t size) {
+    const dpi_attack_result made = {0};
+    dpi_struct_init(result, size, &made, sizeof made);
 }
 
 /* ---- Life cycle ------------------------------------------------------------------------------ */
 
 static dpi_status check_options(const dpi_vocabulary *v, const dpi_attack_options *o,
                                 dpi_error *err) {
-    if (o->struct_size != sizeof *o)
-        return dpi_fail(err, DPI_STATUS_ARG, "attack options of %zu bytes, must be %zu",
-                        o->struct_size, sizeof *o);
     if (o->language != 0 && o->language != 1)
         return dpi_fail(err, DPI_STATUS_ARG, "language %d, must be 0 or 1", o->language);
     if (o->n_threads < 0 || o->n_threads > 1024)
@@ -47,16 +47,16 @@ static dpi_status check_options(const dpi_vocabulary *v, const dpi_attack_option
 
 dpi_status dpi_attack_create(const dpi_vocabulary *v, const dpi_attack_options *options,
                              dpi_attack **attack, dpi_error *err) {
-    if (!v || !options || !attack)
-        return dpi_fail(err, DPI_STATUS_ARG, "vocabulary, options or attack is NULL");
-    DPI_TRY(check_options(v, options, err));
+    if (!v || !attack)
+        return dpi_fail(err, DPI_STATUS_ARG, "vocabulary or attack is NULL");
+    DPI_COPY_STRUCT(dpi_attack_options, o, options, err);
+    DPI_TRY(check_options(v, &o, err));
     dpi_attack *a = dpi_calloc(1, sizeof *a);
     if (!a)
         return dpi_no_memory(err, "an attack");
     a->vocabulary = v;
-    a->options = *options;
-    a->options.n_threads =
-        dpi_process_threads(options->n_threads ? options->n_threads : dpi_processors());
+    a->options = o;
+    a->options.n_threads = dpi_process_threads(o.n_threads ? o.n_threads : dpi_processors());
     *attack = a;
     return DPI_STATUS_OK;
 }
@@ -285,11 +285,9 @@ dpi_status dpi_attack_run(dpi_attack *a, const dpi_perturb_options *perturb,
                           dpi_attack_result *result, dpi_error *err) {
     dpi_attack_result r;
     dpi_channel channel;
-    if (!a || !perturb || !result)
-        return dpi_fail(err, DPI_STATUS_ARG, "attack, perturb or result is NULL");
-    if (result->struct_size != sizeof r)
-        return dpi_fail(err, DPI_STATUS_ARG, "an attack result of %zu bytes, must be %zu",
-                        result->struct_size, sizeof r);
+    if (!a || !perturb)
+        return dpi_fail(err, DPI_STATUS_ARG, "attack or perturb is NULL");
+    DPI_CHECK_STRUCT(dpi_attack_result, result, err);
     dpi_attack_result_init(&r);
     DPI_TRY(perturb_documents(a, perturb, err));
     DPI_TRY(dpi_channel_create(a, perturb, a->options.language, &channel, err));
@@ -298,7 +296,7 @@ dpi_status dpi_attack_run(dpi_attack *a, const dpi_perturb_options *perturb,
         status = dpi_attack_language(a, &channel, &r, err);
     dpi_channel_free(&channel);
     if (status == DPI_STATUS_OK)
-        *result = r;
+        dpi_struct_give(result, &r, sizeof r);
     return status;
 }
 

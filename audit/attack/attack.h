@@ -43,7 +43,8 @@ typedef struct dpi_attack_options {
     const dpi_model *model;
 } dpi_attack_options;
 
-DPI_API void dpi_attack_options_init(dpi_attack_options *options);
+DPI_API void dpi_attack_options_init_size(dpi_attack_options *options, size_t size);
+#define dpi_attack_options_init(o) dpi_attack_options_init_size((o), sizeof *(o))
 
 /* What came of one mechanism at one epsilon. Counts of words of all documents together. */
 typedef struct dpi_attack_result {
@@ -63,7 +64,8 @@ typedef struct dpi_attack_result {
                              less, of half of them less, of nine in ten less */
 } dpi_attack_result;
 
-DPI_API void dpi_attack_result_init(dpi_attack_result *result);
+DPI_API void dpi_attack_result_init_size(dpi_attack_result *result, size_t size);
+#define dpi_attack_result_init(o) dpi_attack_result_init_size((o), sizeof *(o))
 
 typedef struct dpi_attack dpi_attack;
 

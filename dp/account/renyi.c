@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/status.h"
+#include "base/struct.h"
 #include "dp/account/account.h"
 
 /* A share of the terms of a sum: 128 times what a few operations of 2^-52 can lose. */
@@ -175,7 +176,10 @@ dpi_status dpi_renyi_epsilon(double divergence, double delta, int32_t order, dou
 
 /* ---- Costs ----------------------------------------------------------------------------------- */
 
-void dpi_cost_init(dpi_cost *cost) { *cost = (dpi_cost){.struct_size = sizeof *cost}; }
+void dpi_cost_init_size(dpi_cost *cost, size_t size) {
+    const dpi_cost made = {0};
+    dpi_struct_init(cost, size, &made, sizeof made);
+}
 
 static dpi_status check_part(const dpi_cost_part *p, dpi_error *err) {
     static const char *const names[] = {"rho", "eta", "epsilon", "sigma", "epsilon"};
@@ -201,9 +205,7 @@ static dpi_status check_part(const dpi_cost_part *p, dpi_error *err) {
 dpi_status dpi_cost_add(dpi_cost *cost, int32_t kind, int32_t n, double x, double q,
                         dpi_error *err) {
     const dpi_cost_part part = {.kind = kind, .n = n, .x = x, .q = q};
-    if (cost->struct_size != sizeof *cost)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_cost: struct_size is %zu, must be %zu",
-                        cost->struct_size, sizeof *cost);
+    DPI_CHECK_FIXED(dpi_cost, cost, err);
     if (cost->n_parts < 0 || cost->n_parts >= DPI_COST_PARTS_MAX)
         return dpi_fail(err, DPI_STATUS_ARG, "a cost has %d parts, room for %d",
                         (int)cost->n_parts, DPI_COST_PARTS_MAX);
@@ -230,9 +232,7 @@ static double part_divergence(const dpi_cost_part *p, int32_t order) {
 dpi_status dpi_cost_renyi(const dpi_cost *cost, int32_t order, double *divergence,
                           dpi_error *err) {
     double sum = 0;
-    if (cost->struct_size != sizeof *cost)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_cost: struct_size is %zu, must be %zu",
-                        cost->struct_size, sizeof *cost);
+    DPI_CHECK_FIXED(dpi_cost, cost, err);
     if (cost->n_parts < 1 || cost->n_parts > DPI_COST_PARTS_MAX)
         return dpi_fail(err, DPI_STATUS_ARG, "a cost has %d parts, must be 1..%d",
                         (int)cost->n_parts, DPI_COST_PARTS_MAX);

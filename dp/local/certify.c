@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 
 enum { N_PAIRS = 1000 };
 
@@ -224,16 +225,15 @@ static void conclude(const dpi_local *l, const columns *all, dpi_certificate *c)
     c->best_guess = guess / l->n;
 }
 
-void dpi_certificate_init(dpi_certificate *certificate) {
-    *certificate = (dpi_certificate){.struct_size = sizeof *certificate};
+void dpi_certificate_init_size(dpi_certificate *certificate, size_t size) {
+    const dpi_certificate made = {0};
+    dpi_struct_init(certificate, size, &made, sizeof made);
 }
 
 dpi_status dpi_local_certify(const dpi_local *l, dpi_certificate *certificate, dpi_error *err) {
     columns all;
     dpi_certificate c;
-    if (certificate->struct_size != sizeof c)
-        return dpi_fail(err, DPI_STATUS_ARG, "a certificate of %zu bytes, must be %zu",
-                        certificate->struct_size, sizeof c);
+    DPI_CHECK_FIXED(dpi_certificate, certificate, err);
     dpi_certificate_init(&c);
     dpi_status status = columns_create(&all, (size_t)l->n) ? add_all_words(l, &all, err)
                                                            : dpi_no_memory(err, "%d words", l->n);

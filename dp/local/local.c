@@ -7,21 +7,20 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dpinfer/process.h"
 
 /* A score is at most `most` below the best one: weights are not less than 2^-69 of the largest. */
 enum { DIM_MAX = 1 << 14 };
 #define SCORE_MOST (INT64_C(80) << DPI_LOCAL_BITS)
 
-void dpi_perturb_options_init(dpi_perturb_options *options) {
-    *options = (dpi_perturb_options){
-        .struct_size = sizeof *options,
-        .mechanism = DPI_WORDS_RANTEXT,
+void dpi_perturb_options_init_size(dpi_perturb_options *options, size_t size) {
+    const dpi_perturb_options made = {.mechanism = DPI_WORDS_RANTEXT,
         .epsilon = 6,
         .rare = .9,
         .replaced = .3,
-        .group_size = 20,
-    };
+        .group_size = 20};
+    dpi_struct_init(options, size, &made, sizeof made);
 }
 
 const char *dpi_words_mechanism_name(int32_t mechanism) {
@@ -37,9 +36,7 @@ int32_t dpi_perturb_frequent(const dpi_perturb_options *o, int32_t n_words) {
 /* ---- Parameters ------------------------------------------------------------------------------ */
 
 static dpi_status check_options(const dpi_perturb_options *o, dpi_error *err) {
-    if (o->struct_size != sizeof *o)
-        return dpi_fail(err, DPI_STATUS_ARG, "perturb options of %zu bytes, must be %zu",
-                        o->struct_size, sizeof *o);
+    DPI_CHECK_FIXED(dpi_perturb_options, o, err);
     if (!dpi_words_mechanism_name(o->mechanism))
         return dpi_fail(err, DPI_STATUS_ARG, "mechanism %d, must be 0..%d", o->mechanism,
                         DPI_N_WORDS_MECHANISMS - 1);

@@ -8,20 +8,22 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dp/account/budget.h"
 #include "dp/methods/method.h"
 
 /* ---- Options and plan ----------------------------------------------------------------------- */
 
-void dpi_sampler_options_init(dpi_sampler_options *options) {
-    memset(options, 0, sizeof *options);
-    options->struct_size = sizeof *options;
-    dpi_status status = dpi_method_defaults(DPI_METHOD_INVISIBLEINK, options, NULL);
+void dpi_sampler_options_init_size(dpi_sampler_options *options, size_t size) {
+    dpi_sampler_options made = {0};
+    dpi_status status = dpi_method_defaults(DPI_METHOD_INVISIBLEINK, &made, NULL);
     (void)status; /* there is that method */
+    dpi_struct_init(options, size, &made, sizeof made);
 }
 
-void dpi_sampler_plan_init(dpi_sampler_plan *plan) {
-    *plan = (dpi_sampler_plan){.struct_size = sizeof *plan};
+void dpi_sampler_plan_init_size(dpi_sampler_plan *plan, size_t size) {
+    const dpi_sampler_plan made = {0};
+    dpi_struct_init(plan, size, &made, sizeof made);
 }
 
 static dpi_status check_references(const dpi_sampler_options *o, const dpi_method_ops *m,
@@ -79,9 +81,7 @@ static dpi_status check_parameter(const dpi_parameter *p, const dpi_sampler_opti
 static dpi_status check_options(const dpi_sampler_options *o, dpi_error *err) {
     if (!o)
         return dpi_fail(err, DPI_STATUS_ARG, "the sampler options are NULL");
-    if (o->struct_size != sizeof *o)
-        return dpi_fail(err, DPI_STATUS_ARG, "sampler options of %zu bytes, must be %zu",
-                        o->struct_size, sizeof *o);
+    DPI_CHECK_FIXED(dpi_sampler_options, o, err);
     const dpi_method_ops *m = dpi_method_ops_get(o->method);
     if (!m)
         return dpi_fail(err, DPI_STATUS_ARG, "method is %d, must be 0..%d", o->method,
@@ -127,9 +127,9 @@ static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan
 
 dpi_status dpi_sampler_plan_make(const dpi_sampler_options *options, dpi_sampler_plan *plan,
                                  dpi_error *err) {
-    if (!plan || plan->struct_size != sizeof *plan)
-        return dpi_fail(err, DPI_STATUS_ARG, "a sampler plan of %zu bytes, must be %zu",
-                        plan ? plan->struct_size : 0, sizeof *plan);
+    if (!plan)
+        return dpi_fail(err, DPI_STATUS_ARG, "the sampler plan is NULL");
+    DPI_CHECK_FIXED(dpi_sampler_plan, plan, err);
     return make_plan(options, plan, err);
 }
 

@@ -2,6 +2,7 @@
  * each, and the draw from their sum (dpinfer/method.h). */
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dp/exact/aggregate.h"
 #include "dp/exact/parts.h"
 #include "dp/methods/method.h"
@@ -21,21 +22,20 @@ static dpi_status check(const dpi_sampler *s, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-void dpi_part_init(dpi_part *part) {
-    *part = (dpi_part){.struct_size = sizeof *part, .count = 1};
+void dpi_part_init_size(dpi_part *part, size_t size) {
+    const dpi_part made = {.count = 1};
+    dpi_struct_init(part, size, &made, sizeof made);
 }
 
 dpi_status dpi_sampler_begin_part(dpi_sampler *s, const dpi_part *part, dpi_error *err) {
-    if (!s || !part)
-        return dpi_fail(err, DPI_STATUS_ARG, "the sampler or the part is NULL");
-    if (part->struct_size != sizeof *part)
-        return dpi_fail(err, DPI_STATUS_ARG, "a part of %zu bytes, must be %zu", part->struct_size,
-                        sizeof *part);
-    DPI_TRY(dpi_check_range("count", part->count, 1, DPI_PARTS_MAX, err));
-    DPI_TRY(dpi_check_range("index", part->index, 0, part->count - 1, err));
+    if (!s)
+        return dpi_fail(err, DPI_STATUS_ARG, "the sampler is NULL");
+    DPI_COPY_STRUCT(dpi_part, p, part, err);
+    DPI_TRY(dpi_check_range("count", p.count, 1, DPI_PARTS_MAX, err));
+    DPI_TRY(dpi_check_range("index", p.index, 0, p.count - 1, err));
     DPI_TRY(check_method(s, err));
     DPI_TRY(dpi_sampler_begin(s, err));
-    s->part = *part;
+    s->part = p;
     return DPI_STATUS_OK;
 }
 

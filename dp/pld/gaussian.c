@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "base/struct.h"
 #include "dp/account/account.h"
 #include "dp/account/renyi.h"
 #include "dp/pld/compose.h"
@@ -18,18 +19,13 @@ static const double CHANGE = 2e-4;
 /* The first grid of a law has some 2^12 points, the finest one 2^18: their number is the time. */
 enum { CELLS = 4096, GRIDS = 4 };
 
-void dpi_gaussian_init(dpi_gaussian *gaussian) {
-    *gaussian = (dpi_gaussian){.struct_size = sizeof *gaussian,
-                               .sigma = 1,
-                               .sampling = 1,
-                               .n_steps = 1,
-                               .accountant = DPI_GAUSSIAN_PLD};
+void dpi_gaussian_init_size(dpi_gaussian *gaussian, size_t size) {
+    const dpi_gaussian made = {
+        .sigma = 1, .sampling = 1, .n_steps = 1, .accountant = DPI_GAUSSIAN_PLD};
+    dpi_struct_init(gaussian, size, &made, sizeof made);
 }
 
 static dpi_status check(const dpi_gaussian *g, double delta, dpi_error *err) {
-    if (g->struct_size != sizeof *g)
-        return dpi_fail(err, DPI_STATUS_ARG, "struct_size is %zu, must be %zu: dpi_gaussian_init",
-                        g->struct_size, sizeof *g);
     if (!(g->sigma >= SIGMA_MIN && g->sigma <= SIGMA_MAX))
         return dpi_fail(err, DPI_STATUS_ARG, "sigma is %g, must be %g..%g", g->sigma, SIGMA_MIN,
                         SIGMA_MAX);
@@ -117,15 +113,16 @@ static dpi_status epsilon_of(const dpi_gaussian *g, double delta, double enough,
 
 dpi_status dpi_gaussian_epsilon(const dpi_gaussian *gaussian, double delta, double *epsilon,
                                 dpi_error *err) {
-    DPI_TRY(check(gaussian, delta, err));
-    return epsilon_of(gaussian, delta, 0, epsilon, err);
+    DPI_COPY_STRUCT(dpi_gaussian, g, gaussian, err);
+    DPI_TRY(check(&g, delta, err));
+    return epsilon_of(&g, delta, 0, epsilon, err);
 }
 
 /* Epsilon falls with sigma. The end of the bisection that is returned has itself been tried: what
  * dpi_gaussian_epsilon finds for it goes through the same bounds and ends at most as high. */
 dpi_status dpi_gaussian_sigma(const dpi_gaussian *gaussian, double epsilon, double delta,
                               double *sigma, dpi_error *err) {
-    dpi_gaussian g = *gaussian;
+    DPI_COPY_STRUCT(dpi_gaussian, g, gaussian, err);
     g.sigma = SIGMA_MAX;
     DPI_TRY(check(&g, delta, err));
     DPI_TRY(dpi_account_check("epsilon", epsilon, 1e6, false, err));

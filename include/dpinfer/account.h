@@ -100,10 +100,12 @@ typedef struct dpi_cost {
     double subsample; /* q in (0, 1]: a record joins one of the batches with this probability, else
                          none (dpi_assign_secret), and the parts hold against its absence; 0: no */
     dpi_cost_part parts[DPI_COST_PARTS_MAX];
+    uint64_t room[4]; /* all 0: for what is to come */
 } dpi_cost;
 
 /* No parts. */
-DPI_API void dpi_cost_init(dpi_cost *cost);
+DPI_API void dpi_cost_init_size(dpi_cost *cost, size_t size);
+#define dpi_cost_init(o) dpi_cost_init_size((o), sizeof *(o))
 /* Adds a part, of which q is 0 unless it is GAUSSIAN. Errors: ARG (ranges, no room). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_cost_add(dpi_cost *cost, int32_t kind, int32_t n, double x,
                                                double q, dpi_error *err);

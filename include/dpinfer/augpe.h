@@ -105,7 +105,8 @@ typedef struct dpi_augpe_options {
     const char *dataset; /* of the ledger; with scope UNIT records need IDs */
 } dpi_augpe_options;
 
-DPI_API void dpi_augpe_options_init(dpi_augpe_options *options);
+DPI_API void dpi_augpe_options_init_size(dpi_augpe_options *options, size_t size);
+#define dpi_augpe_options_init(o) dpi_augpe_options_init_size((o), sizeof *(o))
 
 /* "rank", "sample"; "another", "blanks", "continue"; NULL for another value. Static. */
 DPI_API const char *dpi_augpe_selection_name(int32_t selection);

@@ -16,7 +16,8 @@ typedef struct dpi_machine {
     double f32_ops_per_second;    /* the same in f32 */
 } dpi_machine;
 
-DPI_API void dpi_machine_init(dpi_machine *machine);
+DPI_API void dpi_machine_init_size(dpi_machine *machine, size_t size);
+#define dpi_machine_init(o) dpi_machine_init_size((o), sizeof *(o))
 
 /* n_threads 0: the processors this process may use; isa: a dpi_isa. Errors: ARG,
  * UNSUPPORTED (isa), MEMORY (256 MB are read). */

@@ -76,9 +76,11 @@ typedef struct dpi_claim {
     char prompts[DPI_DIGEST_HEX + 8]; /* SHA-256 of the prompts (dpi_release_prompts), in
                                          hexadecimal; "": there are none */
     dpi_claim_ledger ledger; /* filled in when it is charged */
+    uint64_t room[8]; /* all 0: for what is to come */
 } dpi_claim;
 
-DPI_API void dpi_claim_init(dpi_claim *claim);
+DPI_API void dpi_claim_init_size(dpi_claim *claim, size_t size);
+#define dpi_claim_init(o) dpi_claim_init_size((o), sizeof *(o))
 
 /* A part of a mechanism with each parameter at its default, n_runs 1; the claim's. NULL: there is
  * no room, or no such mechanism. */

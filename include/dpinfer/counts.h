@@ -36,7 +36,8 @@ typedef struct dpi_counts_options {
     const char *dataset;   /* of the ledger */
 } dpi_counts_options;
 
-DPI_API void dpi_counts_options_init(dpi_counts_options *options);
+DPI_API void dpi_counts_options_init_size(dpi_counts_options *options, size_t size);
+#define dpi_counts_options_init(o) dpi_counts_options_init_size((o), sizeof *(o))
 
 typedef struct dpi_counts_info {
     size_t struct_size;
@@ -48,7 +49,8 @@ typedef struct dpi_counts_info {
     dpi_charge charge;     /* id 0: without a ledger */
 } dpi_counts_info;
 
-DPI_API void dpi_counts_info_init(dpi_counts_info *info);
+DPI_API void dpi_counts_info_init_size(dpi_counts_info *info, size_t size);
+#define dpi_counts_info_init(o) dpi_counts_info_init_size((o), sizeof *(o))
 
 /* With OK the charge is on the disk. *counts is the caller's. Of a budget that is larger than the
  * least noise needs, the rest is not charged. Errors: ARG (ranges; a budget too small), MEMORY;

@@ -50,7 +50,8 @@ typedef struct dpi_drawing_options {
     uint64_t seed; /* with seeded */
 } dpi_drawing_options;
 
-DPI_API void dpi_drawing_options_init(dpi_drawing_options *options);
+DPI_API void dpi_drawing_options_init_size(dpi_drawing_options *options, size_t size);
+#define dpi_drawing_options_init(o) dpi_drawing_options_init_size((o), sizeof *(o))
 
 typedef struct dpi_drawing dpi_drawing;
 

@@ -36,7 +36,8 @@ typedef struct dpi_extract_options {
     double tau;                  /* 0 (default): what the model's file recommends, else .7 */
 } dpi_extract_options;
 
-DPI_API void dpi_extract_options_init(dpi_extract_options *options);
+DPI_API void dpi_extract_options_init_size(dpi_extract_options *options, size_t size);
+#define dpi_extract_options_init(o) dpi_extract_options_init_size((o), sizeof *(o))
 
 typedef struct dpi_extract dpi_extract;
 

@@ -124,7 +124,8 @@ typedef struct dpi_finetune_options {
                                      bit for bit. Outlives the object */
 } dpi_finetune_options;
 
-DPI_API void dpi_finetune_options_init(dpi_finetune_options *options);
+DPI_API void dpi_finetune_options_init_size(dpi_finetune_options *options, size_t size);
+#define dpi_finetune_options_init(o) dpi_finetune_options_init_size((o), sizeof *(o))
 
 /* What a training takes, before it is opened. */
 typedef struct dpi_finetune_plan {
@@ -139,7 +140,8 @@ typedef struct dpi_finetune_plan {
     int32_t n_threads;
 } dpi_finetune_plan;
 
-DPI_API void dpi_finetune_plan_init(dpi_finetune_plan *plan);
+DPI_API void dpi_finetune_plan_init_size(dpi_finetune_plan *plan, size_t size);
+#define dpi_finetune_plan_init(o) dpi_finetune_plan_init_size((o), sizeof *(o))
 /* Reads no record. *plan, after dpi_finetune_plan_init, is not to be read after a failure. Errors:
  * those of dpi_finetune_open, without what must be opened: OpenBLAS, memory for the training. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_plan_of(const dpi_finetune_options *options,

@@ -37,7 +37,8 @@ typedef struct dpi_gaussian {
 } dpi_gaussian;
 
 /* sigma 1, sampling 1, 1 step, PLD. */
-DPI_API void dpi_gaussian_init(dpi_gaussian *gaussian);
+DPI_API void dpi_gaussian_init_size(dpi_gaussian *gaussian, size_t size);
+#define dpi_gaussian_init(o) dpi_gaussian_init_size((o), sizeof *(o))
 
 /* An upper bound of the epsilon at delta of all steps, in both directions. PLD: at most some 1e-4
  * of it above the truth where 2^18 points of a step and 2^21 of the sum are enough for that (with

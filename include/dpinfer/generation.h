@@ -162,7 +162,8 @@ typedef struct dpi_generation_options {
                         before. With rules events have them, too. Default 0 */
 } dpi_generation_options;
 
-DPI_API void dpi_generation_options_init(dpi_generation_options *options);
+DPI_API void dpi_generation_options_init_size(dpi_generation_options *options, size_t size);
+#define dpi_generation_options_init(o) dpi_generation_options_init_size((o), sizeof *(o))
 
 /* Checks, and computes nothing yet. The sampler begins its text before the first token is drawn.
  * Errors: ARG (a public prompt that is empty or does not fit with T tokens; n_ref; a sequence that
@@ -224,9 +225,12 @@ typedef struct dpi_generate_result {
     int32_t ended;   /* 1: an end-of-generation token was drawn; 0: n_tokens was reached */
 } dpi_generate_result;
 
-DPI_API void dpi_generate_input_init(dpi_generate_input *input);
-DPI_API void dpi_generate_hooks_init(dpi_generate_hooks *hooks);
-DPI_API void dpi_generate_result_init(dpi_generate_result *result);
+DPI_API void dpi_generate_input_init_size(dpi_generate_input *input, size_t size);
+#define dpi_generate_input_init(o) dpi_generate_input_init_size((o), sizeof *(o))
+DPI_API void dpi_generate_hooks_init_size(dpi_generate_hooks *hooks, size_t size);
+#define dpi_generate_hooks_init(o) dpi_generate_hooks_init_size((o), sizeof *(o))
+DPI_API void dpi_generate_result_init_size(dpi_generate_result *result, size_t size);
+#define dpi_generate_result_init(o) dpi_generate_result_init_size((o), sizeof *(o))
 
 /* One text from one batch, by a generation. Resets the session's sequences 0..n_ref, reads the
  * prompts (sequence 0 is public, i + 1 is reference i), then draws until an end-of-generation token

@@ -51,7 +51,8 @@ typedef struct dpi_journal_options {
         *application; /* create: a JSON object that is kept for the caller; NULL (default): none */
 } dpi_journal_options;
 
-DPI_API void dpi_journal_options_init(dpi_journal_options *options);
+DPI_API void dpi_journal_options_init_size(dpi_journal_options *options, size_t size);
+#define dpi_journal_options_init(o) dpi_journal_options_init_size((o), sizeof *(o))
 
 /* Opens the job in `folder`. What a killed process has left beyond the last whole token is set to
  * zero: nothing of it was shown. *journal is the caller's.

@@ -20,7 +20,8 @@ typedef struct dpi_kmeans_options {
     void *cancel_user;
 } dpi_kmeans_options;
 
-DPI_API void dpi_kmeans_options_init(dpi_kmeans_options *options);
+DPI_API void dpi_kmeans_options_init_size(dpi_kmeans_options *options, size_t size);
+#define dpi_kmeans_options_init(o) dpi_kmeans_options_init_size((o), sizeof *(o))
 
 /* Groups of points [n_points, dim], so that the sum of squared distances from points to the mean of
  * their group is small: a local minimum. group [n_points] gets 0..n_groups-1, centres

@@ -53,7 +53,8 @@ typedef struct dpi_ledger_options {
     int32_t reserved;
 } dpi_ledger_options;
 
-DPI_API void dpi_ledger_options_init(dpi_ledger_options *options);
+DPI_API void dpi_ledger_options_init_size(dpi_ledger_options *options, size_t size);
+#define dpi_ledger_options_init(o) dpi_ledger_options_init_size((o), sizeof *(o))
 
 /* `options` may be NULL for the defaults. *ledger is the caller's. A file that an earlier program
  * made is brought to the present form, in one transaction: sums stay what they are, and that
@@ -116,7 +117,8 @@ typedef struct dpi_dataset_options {
                               that says it */
 } dpi_dataset_options;
 
-DPI_API void dpi_dataset_options_init(dpi_dataset_options *options);
+DPI_API void dpi_dataset_options_init_size(dpi_dataset_options *options, size_t size);
+#define dpi_dataset_options_init(o) dpi_dataset_options_init_size((o), sizeof *(o))
 
 /* Opens a dataset: its order and budget are fixed from here on. Errors: ARG (also a name that is
  * there already), ENTROPY; those of the file. */
@@ -144,7 +146,8 @@ typedef struct dpi_dataset_info {
     dpi_privacy_unit unit; /* whom all charges so far protect, and the next ones must */
 } dpi_dataset_info;
 
-DPI_API void dpi_dataset_info_init(dpi_dataset_info *info);
+DPI_API void dpi_dataset_info_init_size(dpi_dataset_info *info, size_t size);
+#define dpi_dataset_info_init(o) dpi_dataset_info_init_size((o), sizeof *(o))
 
 /* Errors: ARG (no such dataset: the message names those that are there); those of the file. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_info(dpi_ledger *ledger, const char *dataset,
@@ -183,7 +186,8 @@ typedef struct dpi_charge_request {
                           DPI_CHARGE_CLAIM_MAX bytes. NULL (default): work outside of the program */
 } dpi_charge_request;
 
-DPI_API void dpi_charge_request_init(dpi_charge_request *request);
+DPI_API void dpi_charge_request_init_size(dpi_charge_request *request, size_t size);
+#define dpi_charge_request_init(o) dpi_charge_request_init_size((o), sizeof *(o))
 
 typedef struct dpi_charge {
     size_t struct_size;
@@ -198,9 +202,11 @@ typedef struct dpi_charge {
     dpi_privacy_unit unit;
     char cost[256]; /* "range 500 0.0197; pure 3 0.2; subsample 0.01": kind, n, x; gaussian: and q
                      */
+    uint64_t room[4]; /* all 0: for what is to come */
 } dpi_charge;
 
-DPI_API void dpi_charge_init(dpi_charge *charge);
+DPI_API void dpi_charge_init_size(dpi_charge *charge, size_t size);
+#define dpi_charge_init(o) dpi_charge_init_size((o), sizeof *(o))
 
 /* Charges the whole cost of a run, in one transaction that also checks the budget. With OK it is
  * on the disk, and the run may read its first record. *charge (may be NULL) is what was charged.

@@ -118,6 +118,7 @@ typedef struct dpi_sampler_options {
                           n_tokens */
     int32_t acknowledge_not_dp; /* a method that is not DP: must be 1 */
     int32_t isa; /* a dpi_isa; default AUTO. Decides time, not one bit of what is drawn */
+    uint64_t room[8]; /* all 0: for what is to come */
 } dpi_sampler_options;
 
 /* dpi_sampler_candidates gives a list if at most one token in so many is a candidate. Then at least
@@ -156,10 +157,13 @@ typedef struct dpi_sampler_plan {
     /* tang, else 0: the deviation of its noise, in units of 2^-36. K is then what a record may add
      * to all sums, 2^16; eta is 0, as the loss of Gaussian noise has no range. */
     int64_t noise_sigma;
+    uint64_t room[8]; /* all 0: for what is to come */
 } dpi_sampler_plan;
 
-DPI_API void dpi_sampler_options_init(dpi_sampler_options *options);
-DPI_API void dpi_sampler_plan_init(dpi_sampler_plan *plan);
+DPI_API void dpi_sampler_options_init_size(dpi_sampler_options *options, size_t size);
+#define dpi_sampler_options_init(o) dpi_sampler_options_init_size((o), sizeof *(o))
+DPI_API void dpi_sampler_plan_init_size(dpi_sampler_plan *plan, size_t size);
+#define dpi_sampler_plan_init(o) dpi_sampler_plan_init_size((o), sizeof *(o))
 
 /* Calibrates without making a sampler: the largest K whose cost over T tokens fits the budget.
  * Errors: ARG (with the allowed range), UNSUPPORTED (a combination
@@ -267,7 +271,8 @@ typedef struct dpi_part {
                       0 */
 } dpi_part;
 
-DPI_API void dpi_part_init(dpi_part *part);
+DPI_API void dpi_part_init_size(dpi_part *part, size_t size);
+#define dpi_part_init(o) dpi_part_init_size((o), sizeof *(o))
 
 /* dpi_sampler_begin for a text that is spread. Each token is one dpi_sampler_partial, and the part
  * refuses dpi_sampler_step with STATE if there are others. After dpi_sampler_begin the part is the

@@ -78,8 +78,10 @@ typedef struct dpi_model_info {
     char weight_types[96]; /* for example "Q4_K Q6_K F32", by share of bytes */
 } dpi_model_info;
 
-DPI_API void dpi_model_options_init(dpi_model_options *options);
-DPI_API void dpi_model_info_init(dpi_model_info *info);
+DPI_API void dpi_model_options_init_size(dpi_model_options *options, size_t size);
+#define dpi_model_options_init(o) dpi_model_options_init_size((o), sizeof *(o))
+DPI_API void dpi_model_info_init_size(dpi_model_info *info, size_t size);
+#define dpi_model_info_init(o) dpi_model_info_init_size((o), sizeof *(o))
 
 /* Opens a GGUF v2 or v3 file of a dense model whose general.architecture is llama, qwen2, qwen3,
  * qwen35, gemma2, gemma3, gemma4, phi3, smollm3, granite, olmo2, mistral3 or vaultgemma. `options`

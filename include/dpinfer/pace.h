@@ -39,7 +39,8 @@ typedef struct dpi_pace_search {
                                       frees them; NULL there: none were. NULL (default): nowhere */
 } dpi_pace_search;
 
-DPI_API void dpi_pace_search_init(dpi_pace_search *search);
+DPI_API void dpi_pace_search_init_size(dpi_pace_search *search, size_t size);
+#define dpi_pace_search_init(o) dpi_pace_search_init_size((o), sizeof *(o))
 
 /* 1: dpi_pace_find has something to find for this method, which is one with a pace. */
 DPI_API int32_t dpi_pace_is_open(const dpi_sampler_options *method);

@@ -80,10 +80,12 @@ typedef struct dpi_perturb_options {
     int32_t n_threads;    /* 0: the processors this process may use */
     dpi_random_fn random; /* NULL: getrandom(2). Else NOT PRIVATE; one thread draws all words */
     void *random_user;
+    uint64_t room[8]; /* all 0: for what is to come */
 } dpi_perturb_options;
 
 /* rantext, epsilon 6, .9, .3, groups of 20, all processors. */
-DPI_API void dpi_perturb_options_init(dpi_perturb_options *options);
+DPI_API void dpi_perturb_options_init_size(dpi_perturb_options *options, size_t size);
+#define dpi_perturb_options_init(o) dpi_perturb_options_init_size((o), sizeof *(o))
 /* "rantext", "santext+", "custext+", "exponential", "calibrated"; NULL: no such mechanism. */
 DPI_API const char *dpi_words_mechanism_name(int32_t mechanism);
 /* santext+: how many words of a vocabulary are frequent, its first ones. */
@@ -143,9 +145,11 @@ typedef struct dpi_certificate {
     double best_guess; /* probability that the best guess from the replacement is right, if all
                         * words are equally likely: sum over y of max_x P(y | x), over n */
     double list;       /* mean number of candidates of a word that is drawn for */
+    uint64_t room[8]; /* all 0: for what is to come */
 } dpi_certificate;
 
-DPI_API void dpi_certificate_init(dpi_certificate *certificate);
+DPI_API void dpi_certificate_init_size(dpi_certificate *certificate, size_t size);
+#define dpi_certificate_init(o) dpi_certificate_init_size((o), sizeof *(o))
 
 /* Computes it for the vocabulary at hand; some n^2 operations, for rantext 64 n^2. All words count
  * alike, also stop words and numbers, which custext+ keeps, and numbers of rantext, which become

@@ -57,9 +57,11 @@ typedef struct dpi_prompt_options {
     const dpi_bytes *examples; /* [n_examples] PUBLIC, each with some text; NULL (default): none */
     int32_t n_examples;        /* 0..DPI_EXAMPLES_MAX */
     int32_t example_in;        /* a dpi_example_in; default PUBLIC */
+    uint64_t room[8]; /* all 0: for what is to come */
 } dpi_prompt_options;
 
-DPI_API void dpi_prompt_options_init(dpi_prompt_options *options);
+DPI_API void dpi_prompt_options_init_size(dpi_prompt_options *options, size_t size);
+#define dpi_prompt_options_init(o) dpi_prompt_options_init_size((o), sizeof *(o))
 /* What can be checked without a model. Errors: ARG, in the form "query: found ..., allowed ...". */
 DPI_API DPI_MUST_CHECK dpi_status dpi_prompt_options_check(const dpi_prompt_options *options,
                                                            dpi_error *err);
@@ -87,7 +89,8 @@ typedef struct dpi_prompts_info {
     int32_t n_limit;  /* most tokens of a private prompt */
 } dpi_prompts_info;
 
-DPI_API void dpi_prompts_info_init(dpi_prompts_info *info);
+DPI_API void dpi_prompts_info_init_size(dpi_prompts_info *info, size_t size);
+#define dpi_prompts_info_init(o) dpi_prompts_info_init_size((o), sizeof *(o))
 
 /* Copies the texts and encodes the public prompt. n_room: tokens of a prompt that the context
  * leaves. The model must outlive the prompts. Errors: ARG (the options; a prompt without a record

@@ -89,7 +89,8 @@ typedef struct dpi_records_options {
                              are counted before memory is taken for them */
 } dpi_records_options;
 
-DPI_API void dpi_records_options_init(dpi_records_options *options);
+DPI_API void dpi_records_options_init_size(dpi_records_options *options, size_t size);
+#define dpi_records_options_init(o) dpi_records_options_init_size((o), sizeof *(o))
 
 /* Finds the records of `path`; a folder's files are not opened yet. `options` may be NULL for the
  * defaults. There may be none. *records is the caller's.

@@ -122,7 +122,8 @@ typedef struct dpi_release_options {
 
 enum { DPI_LABELS_MAX = 1024, DPI_LABEL_TEXTS_MAX = 1000000 };
 
-DPI_API void dpi_release_options_init(dpi_release_options *options);
+DPI_API void dpi_release_options_init_size(dpi_release_options *options, size_t size);
+#define dpi_release_options_init(o) dpi_release_options_init_size((o), sizeof *(o))
 
 /* What can be checked without the model, which may be NULL here.
  * Errors: ARG ("batch: found ..., allowed ..."), FORMAT (there is no record), LIMIT (too many). */
@@ -189,7 +190,8 @@ typedef struct dpi_release_plan {
                                each */
 } dpi_release_plan;
 
-DPI_API void dpi_release_plan_init(dpi_release_plan *plan);
+DPI_API void dpi_release_plan_init_size(dpi_release_plan *plan, size_t size);
+#define dpi_release_plan_init(o) dpi_release_plan_init_size((o), sizeof *(o))
 
 /* Measures a few passes with made-up prompts, which takes a second or two, more for large models,
  * and as much memory as the begin of a release. Errors: ARG, MEMORY, ENTROPY. */
@@ -264,7 +266,8 @@ typedef struct dpi_release_progress {
     int64_t n_tokens_left;     /* most tokens that are still to come */
 } dpi_release_progress;
 
-DPI_API void dpi_release_progress_init(dpi_release_progress *progress);
+DPI_API void dpi_release_progress_init_size(dpi_release_progress *progress, size_t size);
+#define dpi_release_progress_init(o) dpi_release_progress_init_size((o), sizeof *(o))
 /* Errors: ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_progress_get(const dpi_release *release,
                                                            dpi_release_progress *progress,

@@ -127,9 +127,11 @@ typedef struct dpi_verification {
     int32_t output_hashed; /* 1: that of the output */
     int32_t reserved;
     char label[160];      /* dpi_run_label */
+    uint64_t room[4]; /* all 0: for what is to come */
 } dpi_verification;
 
-DPI_API void dpi_verification_init(dpi_verification *result);
+DPI_API void dpi_verification_init_size(dpi_verification *result, size_t size);
+#define dpi_verification_init(o) dpi_verification_init_size((o), sizeof *(o))
 
 /* Computes all that follows from the parameters of a parsed report a second time, and compares.
  * With model_path the hashes of the model's files too, with output_path that of the output; both

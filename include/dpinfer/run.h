@@ -95,10 +95,12 @@ typedef struct dpi_run {
                                  hexadecimal; "": not known */
     char model_name[64];      /* a string without characters that steer a terminal or a line */
     dpi_claim_ledger ledger; /* filled in when the run is charged */
+    uint64_t room[8]; /* all 0: for what is to come */
 } dpi_run;
 
 /* One text by the default method. */
-DPI_API void dpi_run_init(dpi_run *run);
+DPI_API void dpi_run_init_size(dpi_run *run, size_t size);
+#define dpi_run_init(o) dpi_run_init_size((o), sizeof *(o))
 
 /* Makes the plan of a run of which the rest is filled in, and checks that there can be such a run:
  * ranges, delta against the number of records (secret: against the B * n_texts that are

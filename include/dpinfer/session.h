@@ -44,9 +44,11 @@ typedef struct dpi_session_options {
                        there may be many; 0 (default) to DPI_SEQUENCES_MAX */
     dpi_cancel_fn cancel; /* may be NULL */
     void *cancel_user;
+    uint64_t room[8]; /* all 0: for what is to come */
 } dpi_session_options;
 
-DPI_API void dpi_session_options_init(dpi_session_options *options);
+DPI_API void dpi_session_options_init_size(dpi_session_options *options, size_t size);
+#define dpi_session_options_init(o) dpi_session_options_init_size((o), sizeof *(o))
 
 /* The model must outlive the session. Cache memory grows with the tokens that are held.
  * Errors: ARG, MEMORY, UNSUPPORTED (isa). */

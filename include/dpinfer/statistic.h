@@ -37,7 +37,8 @@ typedef struct dpi_statistic_options {
     const char *dataset;        /* of the ledger */
 } dpi_statistic_options;
 
-DPI_API void dpi_statistic_options_init(dpi_statistic_options *options);
+DPI_API void dpi_statistic_options_init_size(dpi_statistic_options *options, size_t size);
+#define dpi_statistic_options_init(o) dpi_statistic_options_init_size((o), sizeof *(o))
 
 /* *statistic is the caller's. Errors: ARG (no such mechanism or parameter; a value, which the
  * message names; those of dpi_claim_settle), MEMORY. */

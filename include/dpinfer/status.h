@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Version of the binary interface: changes when a caller must be recompiled. */
-#define DPI_ABI_VERSION 1u
+#define DPI_ABI_VERSION 2u
 
 /* One list for code, name and text. Codes are stable. */
 #define DPI_STATUS_MAP(XX)                                                   \

@@ -85,7 +85,8 @@ typedef struct dpi_train_config {
     int64_t heldout_rows;     /* packed rows that are evaluated; 0: all; default 32 */
 } dpi_train_config;
 
-DPI_API void dpi_train_config_init(dpi_train_config *config);
+DPI_API void dpi_train_config_init_size(dpi_train_config *config, size_t size);
+#define dpi_train_config_init(o) dpi_train_config_init_size((o), sizeof *(o))
 
 /* Reads `key = value` lines; # begins a comment. Keys that are absent keep what *config holds.
  * Errors: IO; FORMAT: file, line, key, value and what is allowed. *config is then unspecified. */
@@ -113,7 +114,8 @@ typedef struct dpi_train_info {
     int32_t n_vocab, threads;
 } dpi_train_info;
 
-DPI_API void dpi_train_info_init(dpi_train_info *info);
+DPI_API void dpi_train_info_init_size(dpi_train_info *info, size_t size);
+#define dpi_train_info_init(o) dpi_train_info_init_size((o), sizeof *(o))
 
 /* Fills in *info, after dpi_train_info_init. Errors: ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_train_info_get(const dpi_train *train, dpi_train_info *info,
@@ -138,7 +140,8 @@ typedef struct dpi_train_hooks {
     void *user;
 } dpi_train_hooks;
 
-DPI_API void dpi_train_hooks_init(dpi_train_hooks *hooks);
+DPI_API void dpi_train_hooks_init_size(dpi_train_hooks *hooks, size_t size);
+#define dpi_train_hooks_init(o) dpi_train_hooks_init_size((o), sizeof *(o))
 
 /* Trains to the last step. Writes a checkpoint every checkpoint_steps, at the end and when it is
  * cancelled. Errors: NUMERIC (a loss that is not finite, by step), IO, CANCELLED. */

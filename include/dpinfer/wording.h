@@ -69,6 +69,7 @@ typedef struct dpi_wording {
     const dpi_token_bias *biases; /* [n_biases]; those of one token add up */
     int32_t n_biases;     /* 0 (default)..DPI_BIASES_MAX */
     int32_t reserved;
+    uint64_t room[8]; /* all 0: for what is to come */
 } dpi_wording;
 
 /* Where bans and no_repeat leave no token, the text ends. With one of them a token without text
@@ -77,7 +78,8 @@ typedef struct dpi_wording {
 /* How chat models begin where they decline a task or announce it: i from 0 on; NULL: no more. */
 DPI_API const char *dpi_refusal(int32_t i);
 
-DPI_API void dpi_wording_init(dpi_wording *wording);
+DPI_API void dpi_wording_init_size(dpi_wording *wording, size_t size);
+#define dpi_wording_init(o) dpi_wording_init_size((o), sizeof *(o))
 /* Errors: ARG, "stops: found ..., allowed ...". */
 DPI_API DPI_MUST_CHECK dpi_status dpi_wording_check(const dpi_wording *wording, dpi_error *err);
 /* What a description asks for beside a prompt: where there is no other answer and no private

@@ -27,7 +27,8 @@ typedef struct dpi_write_options {
     void *user;
 } dpi_write_options;
 
-DPI_API void dpi_write_options_init(dpi_write_options *options);
+DPI_API void dpi_write_options_init_size(dpi_write_options *options, size_t size);
+#define dpi_write_options_init(o) dpi_write_options_init_size((o), sizeof *(o))
 
 /* The functions below write tensor by tensor and hold some rows at a time. The bytes written do
  * not depend on n_threads. */
@@ -68,7 +69,8 @@ typedef struct dpi_model_shape {
     int32_t n_delta_k_head, n_delta_v_head, delta_dim;
 } dpi_model_shape;
 
-DPI_API void dpi_model_shape_init(dpi_model_shape *shape);
+DPI_API void dpi_model_shape_init_size(dpi_model_shape *shape, size_t size);
+#define dpi_model_shape_init(o) dpi_model_shape_init_size((o), sizeof *(o))
 
 /* Fills *shape, after dpi_model_shape_init, with that of "tinyllama-1.1b", "qwen3-0.6b" and so
  * on, static strings in it. Errors: ARG, with the list. */

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dpinfer/memory.h"
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -49,12 +50,13 @@ static dpi_status open_all(dpi_augpe *f, dpi_error *err) {
 }
 
 dpi_status dpi_augpe_open(const dpi_augpe_options *options, dpi_augpe **augpe, dpi_error *err) {
-    if (!options || !augpe)
-        return dpi_fail(err, DPI_STATUS_ARG, "options and augpe must not be NULL");
+    if (!augpe)
+        return dpi_fail(err, DPI_STATUS_ARG, "augpe must not be NULL");
+    DPI_COPY_STRUCT(dpi_augpe_options, o, options, err);
     dpi_augpe *f = dpi_calloc(1, sizeof *f);
     if (!f)
         return dpi_no_memory(err, "an evolution");
-    f->options = *options;
+    f->options = o;
     const dpi_status status = open_all(f, err);
     if (status == DPI_STATUS_OK)
         *augpe = f;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/struct.h"
 #include "dp/exact/votes.h"
 #include "dp/mechanism/noisy_votes.h"
 #include "pipeline/augpe/augpe.h"
@@ -11,19 +12,13 @@
 #include "pipeline/prompts.h"
 #include "pipeline/release/payers.h"
 
-void dpi_augpe_options_init(dpi_augpe_options *options) {
-    *options = (dpi_augpe_options){.struct_size = sizeof *options,
-                                   .n_texts = 1,
-                                   .n_rounds = 5,
-                                   .n_candidates = 4,
-                                   .change = .5,
-                                   .top_k = 100,
-                                   .tau = 1,
-                                   .n_parallel = 32,
-                                   .delta = 1e-6,
-                                   .max_per_unit = 4};
-    dpi_prompt_options_init(&options->prompts);
-    dpi_session_options_init(&options->session);
+void dpi_augpe_options_init_size(dpi_augpe_options *options, size_t size) {
+    dpi_augpe_options made = {.n_texts = 1, .n_rounds = 5, .n_candidates = 4, .change = .5,
+                              .top_k = 100, .tau = 1, .n_parallel = 32, .delta = 1e-6,
+                              .max_per_unit = 4};
+    dpi_prompt_options_init(&made.prompts);
+    dpi_session_options_init(&made.session);
+    dpi_struct_init(options, size, &made, sizeof made);
 }
 
 const char *dpi_augpe_selection_name(int32_t selection) {
@@ -39,9 +34,6 @@ const char *dpi_augpe_variation_name(int32_t variation) {
 /* ---- From the options ------------------------------------------------------------------------ */
 
 static dpi_status check_options(const dpi_augpe_options *o, dpi_error *err) {
-    if (o->struct_size != sizeof *o)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_augpe_options.struct_size is %zu, must be %zu",
-                        o->struct_size, sizeof *o);
     if (!o->model || !o->records)
         return dpi_fail(err, DPI_STATUS_ARG, "model and records must not be NULL");
     if (o->prompts.query.data)

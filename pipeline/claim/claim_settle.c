@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dp/exact/mean.h"
 #include "dp/mechanism/mechanism.h"
 #include "dp/methods/method.h"
@@ -13,8 +14,9 @@
 #include "pipeline/run.h"
 #include "pipeline/ledger/amount.h"
 
-void dpi_claim_init(dpi_claim *claim) {
-    *claim = (dpi_claim){.struct_size = sizeof *claim, .epsilon = INFINITY};
+void dpi_claim_init_size(dpi_claim *claim, size_t size) {
+    const dpi_claim made = {.epsilon = INFINITY};
+    dpi_struct_init(claim, size, &made, sizeof made);
 }
 
 dpi_claim_part *dpi_claim_add(dpi_claim *claim, const char *mechanism) {
@@ -219,9 +221,7 @@ static dpi_status settle_ledger(dpi_claim *c, dpi_error *err) {
 }
 
 dpi_status dpi_claim_settle(dpi_claim *c, dpi_error *err) {
-    if (c->struct_size != sizeof *c)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_claim: struct_size is %zu, must be %zu",
-                        c->struct_size, sizeof *c);
+    DPI_CHECK_FIXED(dpi_claim, c, err);
     DPI_TRY(dpi_check_range("n_parts", c->n_parts, 1, DPI_CLAIM_PARTS_MAX, err));
     DPI_TRY(check_units(c, err));
     DPI_TRY(check_bound(c, err));

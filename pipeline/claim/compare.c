@@ -7,10 +7,12 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "pipeline/journal/json_text.h"
 
-void dpi_verification_init(dpi_verification *result) {
-    *result = (dpi_verification){.struct_size = sizeof *result};
+void dpi_verification_init_size(dpi_verification *result, size_t size) {
+    const dpi_verification made = {0};
+    dpi_struct_init(result, size, &made, sizeof made);
 }
 
 void dpi_verification_free(dpi_verification *result) {

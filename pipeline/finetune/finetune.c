@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dpinfer/memory.h"
 #include "dpinfer/process.h"
 #include "dp/exact/poisson.h"
@@ -90,12 +91,13 @@ static dpi_status open_all(dpi_finetune *f, dpi_error *err) {
 
 dpi_status dpi_finetune_open(const dpi_finetune_options *options, dpi_finetune **finetune,
                              dpi_error *err) {
-    if (!options || !finetune)
-        return dpi_fail(err, DPI_STATUS_ARG, "options and finetune must not be NULL");
+    if (!finetune)
+        return dpi_fail(err, DPI_STATUS_ARG, "finetune must not be NULL");
+    DPI_COPY_STRUCT(dpi_finetune_options, o, options, err);
     dpi_finetune *f = dpi_calloc(1, sizeof *f);
     if (!f)
         return no_memory(err);
-    f->options = *options;
+    f->options = o;
     f->lock = -1;
     const dpi_status status = open_all(f, err);
     if (status == DPI_STATUS_OK)
@@ -131,8 +133,9 @@ int32_t dpi_finetune_steps_unchanged(const dpi_finetune *f) {
 
 /* ---- The plan -------------------------------------------------------------------------------- */
 
-void dpi_finetune_plan_init(dpi_finetune_plan *plan) {
-    *plan = (dpi_finetune_plan){.struct_size = sizeof *plan};
+void dpi_finetune_plan_init_size(dpi_finetune_plan *plan, size_t size) {
+    const dpi_finetune_plan made = {0};
+    dpi_struct_init(plan, size, &made, sizeof made);
 }
 
 /* Beside what is counted: what the C library and OpenMP hold, and one part in GAPS, which the heap
@@ -150,30 +153,29 @@ dpi_status dpi_finetune_plan_of(const dpi_finetune_options *options, dpi_finetun
     dpi_model_info info;
     dpi_tuner_memory m;
     uint64_t now;
-    if (!options || !plan)
-        return dpi_fail(err, DPI_STATUS_ARG, "options and plan must not be NULL");
-    f.options = *options;
-    if (plan->struct_size != sizeof *plan)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_finetune_plan.struct_size is %zu, must be %zu",
-                        plan->struct_size, sizeof *plan);
+    DPI_COPY_STRUCT(dpi_finetune_options, o, options, err);
+    DPI_CHECK_STRUCT(dpi_finetune_plan, plan, err);
+    f.options = o;
     dpi_model_info_init(&info);
     DPI_TRY(dpi_finetune_settle(&f, err));
-    DPI_TRY(dpi_model_info_get(options->model, &info, err));
-    DPI_TRY(dpi_check_range("positions", options->n_positions, 2, info.n_ctx_train, err));
+    DPI_TRY(dpi_model_info_get(o.model, &info, err));
+    DPI_TRY(dpi_check_range("positions", o.n_positions, 2, info.n_ctx_train, err));
     if (f.options.n_threads == 0)
         f.options.n_threads = dpi_processors();
     const dpi_tuner_options t = tuner_options(&f);
     dpi_process_memory(&now, NULL); /* what was taken to find sigma is not given back */
     DPI_TRY(dpi_tuner_memory_of(&t, &m, err));
-    plan->program_bytes =
-        (int64_t)(now + dpi_model_unread_bytes(options->model, info.n_vocab)) + m.blas_bytes +
+    dpi_finetune_plan made = {0};
+    made.program_bytes =
+        (int64_t)(now + dpi_model_unread_bytes(o.model, info.n_vocab)) + m.blas_bytes +
         OTHER_BYTES + (m.state_bytes + m.step_bytes + f.options.n_threads * m.thread_bytes) / GAPS;
-    plan->state_bytes = m.state_bytes, plan->step_bytes = m.step_bytes;
-    plan->thread_bytes = m.thread_bytes, plan->n_threads = f.options.n_threads;
-    plan->record_bytes = options->n_units * rows_of_unit(options) / (1 + wrong_count(options)) *
-                         (options->n_positions + 1) * (int64_t)sizeof(int32_t);
-    plan->memory_bytes = plan->program_bytes + m.state_bytes + m.step_bytes +
-                         plan->n_threads * m.thread_bytes + plan->record_bytes;
+    made.state_bytes = m.state_bytes, made.step_bytes = m.step_bytes;
+    made.thread_bytes = m.thread_bytes, made.n_threads = f.options.n_threads;
+    made.record_bytes = o.n_units * rows_of_unit(&o) / (1 + wrong_count(&o)) *
+                         (o.n_positions + 1) * (int64_t)sizeof(int32_t);
+    made.memory_bytes = made.program_bytes + m.state_bytes + m.step_bytes +
+                         made.n_threads * m.thread_bytes + made.record_bytes;
+    dpi_struct_give(plan, &made, sizeof made);
     return DPI_STATUS_OK;
 }
 

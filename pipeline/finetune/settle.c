@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "engine/model.h"
 #include "base/text.h"
 #include "dp/exact/gradient.h"
@@ -15,29 +16,17 @@
 #include "pipeline/finetune/finetune.h"
 #include "pipeline/release/payers.h"
 
-void dpi_finetune_options_init(dpi_finetune_options *options) {
-    *options = (dpi_finetune_options){.struct_size = sizeof *options,
-                                      .chat = DPI_CHAT_AUTO,
-                                      .n_positions = 256,
-                                      .max_per_unit = 4,
-                                      .mismatch = .2,
-                                      .n_wrong = 4,
-                                      .delta = 1e-6,
-                                      .n_steps = 100,
-                                      .rank = 1,
-                                      .alpha = 16,
-                                      .targets = DPI_FINETUNE_ALL,
-                                      .clip = 1,
-                                      .n_warmup = 10,
-                                      .checkpoint_steps = 10};
+void dpi_finetune_options_init_size(dpi_finetune_options *options, size_t size) {
+    const dpi_finetune_options made = {
+        .chat = DPI_CHAT_AUTO, .n_positions = 256, .max_per_unit = 4, .mismatch = .2, .n_wrong = 4,
+        .delta = 1e-6, .n_steps = 100, .rank = 1, .alpha = 16, .targets = DPI_FINETUNE_ALL,
+        .clip = 1, .n_warmup = 10, .checkpoint_steps = 10};
+    dpi_struct_init(options, size, &made, sizeof made);
 }
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
 static dpi_status check(const dpi_finetune_options *o, dpi_error *err) {
-    if (o->struct_size != sizeof *o)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_finetune_options.struct_size is %zu, must be %zu",
-                        o->struct_size, sizeof *o);
     if (!o->model || !o->records)
         return dpi_fail(err, DPI_STATUS_ARG, "model and records must not be NULL");
     if (o->n_units < 1)

@@ -13,11 +13,13 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dpinfer/memory.h"
 #include "pipeline/journal/journal.h"
 
-void dpi_journal_options_init(dpi_journal_options *options) {
-    *options = (dpi_journal_options){.struct_size = sizeof *options, .every = 1};
+void dpi_journal_options_init_size(dpi_journal_options *options, size_t size) {
+    const dpi_journal_options made = {.every = 1};
+    dpi_struct_init(options, size, &made, sizeof made);
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -121,9 +123,6 @@ static dpi_status open_journal(dpi_journal *j, const dpi_journal_options *o, dpi
 }
 
 static dpi_status check_options(const char *folder, const dpi_journal_options *o, dpi_error *err) {
-    if (o->struct_size != sizeof *o)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_journal_options: struct_size is %zu, must be %zu",
-                        o->struct_size, sizeof *o);
     if (!folder || !folder[0])
         return dpi_fail(err, DPI_STATUS_ARG, "a job needs the name of its folder");
     if (o->create && o->read_only)
@@ -135,7 +134,8 @@ dpi_status dpi_journal_open(const char *folder, const dpi_journal_options *optio
                             dpi_journal **journal, dpi_error *err) {
     dpi_journal_options o;
     dpi_journal_options_init(&o);
-    o = options ? *options : o;
+    if (options)
+        DPI_TRY(dpi_struct_copy(&o, options, sizeof o, "dpi_journal_options", err));
     DPI_TRY(check_options(folder, &o, err));
     dpi_journal *j = calloc(1, sizeof *j);
     if (!j || !(j->folder = strdup(folder))) {

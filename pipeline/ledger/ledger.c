@@ -10,33 +10,31 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "pipeline/ledger/amount.h"
 
-void dpi_ledger_options_init(dpi_ledger_options *o) {
-    *o = (dpi_ledger_options){.struct_size = sizeof *o, .busy_ms = 10000};
+void dpi_ledger_options_init_size(dpi_ledger_options *o, size_t size) {
+    const dpi_ledger_options made = {.busy_ms = 10000};
+    dpi_struct_init(o, size, &made, sizeof made);
 }
-void dpi_dataset_options_init(dpi_dataset_options *o) {
-    *o = (dpi_dataset_options){.struct_size = sizeof *o};
-    dpi_privacy_unit_init(&o->unit);
+void dpi_dataset_options_init_size(dpi_dataset_options *o, size_t size) {
+    dpi_dataset_options made = {0};
+    dpi_privacy_unit_init(&made.unit);
+    dpi_struct_init(o, size, &made, sizeof made);
 }
-void dpi_dataset_info_init(dpi_dataset_info *info) {
-    *info = (dpi_dataset_info){.struct_size = sizeof *info};
-    dpi_privacy_unit_init(&info->unit);
+void dpi_dataset_info_init_size(dpi_dataset_info *info, size_t size) {
+    dpi_dataset_info made = {0};
+    dpi_privacy_unit_init(&made.unit);
+    dpi_struct_init(info, size, &made, sizeof made);
 }
-void dpi_charge_init(dpi_charge *charge) {
-    *charge = (dpi_charge){.struct_size = sizeof *charge};
-    dpi_privacy_unit_init(&charge->unit);
+void dpi_charge_init_size(dpi_charge *charge, size_t size) {
+    dpi_charge made = {0};
+    dpi_privacy_unit_init(&made.unit);
+    dpi_struct_init(charge, size, &made, sizeof made);
 }
 
 const char *dpi_scope_name(int32_t scope) {
     return scope == DPI_SCOPE_DATASET ? "dataset" : scope == DPI_SCOPE_UNIT ? "unit" : NULL;
-}
-
-static dpi_status check_size(const char *name, size_t found, size_t needed, dpi_error *err) {
-    if (found == needed)
-        return DPI_STATUS_OK;
-    return dpi_fail(err, DPI_STATUS_ARG, "%s: struct_size is %zu, must be %zu", name, found,
-                    needed);
 }
 
 /* ---- The file -------------------------------------------------------------------------------- */
@@ -48,8 +46,7 @@ dpi_status dpi_ledger_open(const char *path, const dpi_ledger_options *options,
     if (!path || !ledger)
         return dpi_fail(err, DPI_STATUS_ARG, "the path or the ledger is NULL");
     if (options)
-        DPI_TRY(check_size("dpi_ledger_options", options->struct_size, sizeof *options, err));
-    o = options ? *options : o;
+        DPI_TRY(dpi_struct_copy(&o, options, sizeof o, "dpi_ledger_options", err));
     DPI_TRY(dpi_check_range("busy_ms", o.busy_ms, 0, 600000, err));
     if (o.create && o.read_only)
         return dpi_fail(err, DPI_STATUS_ARG, "create and read_only: allowed is one of them");
@@ -215,12 +212,12 @@ dpi_status dpi_dataset_load(dpi_ledger *l, const char *name, dpi_dataset *d, dpi
 dpi_status dpi_ledger_info(dpi_ledger *l, const char *dataset, dpi_dataset_info *info,
                            dpi_error *err) {
     dpi_dataset d;
-    DPI_TRY(check_size("dpi_dataset_info", info->struct_size, sizeof *info, err));
+    DPI_CHECK_STRUCT(dpi_dataset_info, info, err);
     pthread_mutex_lock(&l->lock);
     const dpi_status status = dpi_dataset_load(l, dataset, &d, err);
     pthread_mutex_unlock(&l->lock);
     if (status == DPI_STATUS_OK)
-        *info = d.info;
+        dpi_struct_give(info, &d.info, sizeof *info);
     dpi_wipe(&d, sizeof d);
     return status;
 }
@@ -229,14 +226,14 @@ dpi_status dpi_ledger_info_at(dpi_ledger *l, int32_t index, dpi_dataset_info *in
                               dpi_error *err) {
     dpi_dataset d;
     bool found = false;
-    DPI_TRY(check_size("dpi_dataset_info", info->struct_size, sizeof *info, err));
+    DPI_CHECK_STRUCT(dpi_dataset_info, info, err);
     DPI_TRY(dpi_check_range("index", index, 0, INT32_MAX, err));
-    dpi_dataset_info_init(info);
+    dpi_dataset_info_init_size(info, info->struct_size);
     pthread_mutex_lock(&l->lock);
     const dpi_status status = read_at(l, index, &d, &found, err);
     pthread_mutex_unlock(&l->lock);
     if (status == DPI_STATUS_OK && found)
-        *info = d.info;
+        dpi_struct_give(info, &d.info, sizeof *info);
     dpi_wipe(&d, sizeof d);
     return status;
 }
@@ -265,11 +262,10 @@ static dpi_status insert(dpi_ledger *l, const dpi_dataset_options *o, int32_t or
                       DPI_UNIT_VALUES(o->unit));
 }
 
-dpi_status dpi_ledger_add(dpi_ledger *l, const dpi_dataset_options *o, dpi_error *err) {
+static dpi_status add(dpi_ledger *l, const dpi_dataset_options *o, dpi_error *err) {
     uint8_t key[DPI_LEDGER_KEY_BYTES];
     int32_t order;
     double budget;
-    DPI_TRY(check_size("dpi_dataset_options", o->struct_size, sizeof *o, err));
     if (!o->name || !o->name[0])
         return dpi_fail(err, DPI_STATUS_ARG, "the dataset has no name");
     DPI_TRY(dpi_ledger_check_text("the name of a dataset", o->name, DPI_DATASET_NAME_MAX, err));
@@ -288,6 +284,11 @@ dpi_status dpi_ledger_add(dpi_ledger *l, const dpi_dataset_options *o, dpi_error
     pthread_mutex_unlock(&l->lock);
     dpi_wipe(key, sizeof key);
     return status;
+}
+
+dpi_status dpi_ledger_add(dpi_ledger *l, const dpi_dataset_options *options, dpi_error *err) {
+    DPI_COPY_STRUCT(dpi_dataset_options, o, options, err);
+    return add(l, &o, err);
 }
 
 static dpi_status seal(dpi_ledger *l, const char *dataset, dpi_error *err) {
@@ -350,7 +351,7 @@ static dpi_status read_charge(dpi_ledger *l, const char *dataset, const char *wh
 
 static dpi_status find_charge(dpi_ledger *l, const char *dataset, const char *which, int64_t id,
                               dpi_charge *charge, dpi_error *err) {
-    DPI_TRY(check_size("dpi_charge", charge->struct_size, sizeof *charge, err));
+    DPI_CHECK_FIXED(dpi_charge, charge, err);
     dpi_charge_init(charge);
     pthread_mutex_lock(&l->lock);
     const dpi_status status = read_charge(l, dataset, which, id, charge, err);

@@ -7,15 +7,17 @@
 #include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dpinfer/json.h"
 #include "dpinfer/memory.h"
 #include "dpinfer/registry.h"
 #include "pipeline/ledger/amount.h"
 #include "pipeline/ledger/ledger.h"
 
-void dpi_charge_request_init(dpi_charge_request *r) {
-    *r = (dpi_charge_request){.struct_size = sizeof *r};
-    dpi_privacy_unit_init(&r->unit);
+void dpi_charge_request_init_size(dpi_charge_request *r, size_t size) {
+    dpi_charge_request made = {0};
+    dpi_privacy_unit_init(&made.unit);
+    dpi_struct_init(r, size, &made, sizeof made);
 }
 
 /* ---- What is charged ------------------------------------------------------------------------- */
@@ -176,9 +178,6 @@ dpi_status dpi_ledger_paid(dpi_ledger *l, const char *dataset, int64_t id,
 /* ---- The transaction ------------------------------------------------------------------------- */
 
 static dpi_status check_request(const dpi_charge_request *r, dpi_error *err) {
-    if (r->struct_size != sizeof *r)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_charge_request: struct_size is %zu, must be %zu",
-                        r->struct_size, sizeof *r);
     if (!r->cost || !r->method)
         return dpi_fail(err, DPI_STATUS_ARG, "the cost or the method of a charge is NULL");
     DPI_TRY(
@@ -251,19 +250,19 @@ static dpi_status remember(dpi_ledger *l, int64_t id, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_ledger_reserve(dpi_ledger *l, const char *dataset, const dpi_charge_request *r,
+dpi_status dpi_ledger_reserve(dpi_ledger *l, const char *dataset, const dpi_charge_request *request,
                               dpi_charge *result, dpi_error *err) {
     dpi_charge c;
     dpi_charge_init(&c);
-    DPI_TRY(check_request(r, err));
-    if (result && result->struct_size != sizeof *result)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_charge: struct_size is %zu, must be %zu",
-                        result->struct_size, sizeof *result);
+    DPI_COPY_STRUCT(dpi_charge_request, r, request, err);
+    DPI_TRY(check_request(&r, err));
+    if (result)
+        DPI_CHECK_FIXED(dpi_charge, result, err);
     pthread_mutex_lock(&l->lock);
     dpi_status status = dpi_sql_begin(l, err);
     if (status == DPI_STATUS_OK) {
-        status = charge(l, dataset, r, &c, err);
-        if (status == DPI_STATUS_OK && !r->units)
+        status = charge(l, dataset, &r, &c, err);
+        if (status == DPI_STATUS_OK && !r.units)
             status = remember(l, c.id, err);
         status = dpi_sql_end(l, status, err);
     }

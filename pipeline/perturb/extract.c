@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/struct.h"
 #include "dpinfer.h"
 
 /* ---- Prompts --------------------------------------------------------------------------------- */
@@ -134,9 +135,10 @@ struct dpi_extract {
     dpi_sampler *sampler;
 };
 
-void dpi_extract_options_init(dpi_extract_options *options) {
-    *options = (dpi_extract_options){.struct_size = sizeof *options, .n_tokens = 100};
-    dpi_session_options_init(&options->session);
+void dpi_extract_options_init_size(dpi_extract_options *options, size_t size) {
+    dpi_extract_options made = {.n_tokens = 100};
+    dpi_session_options_init(&made.session);
+    dpi_struct_init(options, size, &made, sizeof made);
 }
 
 static dpi_status make_sampler(dpi_extract *x, dpi_error *err) {
@@ -167,13 +169,12 @@ static dpi_status open_all(dpi_extract *x, dpi_error *err) {
 
 dpi_status dpi_extract_open(const dpi_extract_options *options, dpi_extract **extract,
                             dpi_error *err) {
-    if (!options || options->struct_size != sizeof *options)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_extract_options.struct_size is %zu, must be %zu",
-                        options ? options->struct_size : 0, sizeof *options);
+    DPI_COPY_STRUCT(dpi_extract_options, o, options, err);
+    DPI_CHECK_FIXED(dpi_session_options, &o.session, err);
     dpi_extract *x = calloc(1, sizeof *x);
     if (!x)
         return dpi_no_memory(err, "a session");
-    x->o = *options;
+    x->o = o;
     const dpi_status status = open_all(x, err);
     if (status == DPI_STATUS_OK)
         *extract = x;

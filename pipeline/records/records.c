@@ -14,6 +14,7 @@
 #include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "base/textfile.h"
 #include "base/utf8.h"
 #include "dpinfer/memory.h"
@@ -244,9 +245,10 @@ static dpi_status create(int32_t kind, dpi_records **records, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-void dpi_records_options_init(dpi_records_options *options) {
-    *options = (dpi_records_options){.struct_size = sizeof *options, .text_field = "text",
-                                     .delimiter = ',', .max_expanded = INT64_C(1) << 32};
+void dpi_records_options_init_size(dpi_records_options *options, size_t size) {
+    const dpi_records_options made = {.text_field = "text",
+        .delimiter = ',', .max_expanded = INT64_C(1) << 32};
+    dpi_struct_init(options, size, &made, sizeof made);
 }
 
 static bool copy_label_fields(dpi_records *r, const dpi_records_options *o) {
@@ -260,11 +262,13 @@ static bool copy_label_fields(dpi_records *r, const dpi_records_options *o) {
     return true;
 }
 
-static dpi_status check_options(const dpi_records_options *o, dpi_error *err) {
-    if (o->struct_size != sizeof *o || !o->text_field)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "dpi_records_options: struct_size is %zu, must be %zu; text_field must be "
-                        "a string", o->struct_size, sizeof *o);
+static dpi_status copy_options(const dpi_records_options *options, dpi_records_options *o,
+                               dpi_error *err) {
+    dpi_records_options_init(o);
+    if (options)
+        DPI_TRY(dpi_struct_copy(o, options, sizeof *o, "dpi_records_options", err));
+    if (!o->text_field)
+        return dpi_fail(err, DPI_STATUS_ARG, "text_field is NULL, must be a string");
     if (o->delimiter < 1 || o->delimiter == '"' || o->delimiter == '\n' || o->delimiter == '\r')
         return dpi_fail(err, DPI_STATUS_ARG,
                         "delimiter: allowed is an ASCII character but quote and line end");
@@ -308,14 +312,12 @@ static dpi_status finish(dpi_records *r, dpi_status status, dpi_records **record
 
 dpi_status dpi_records_open(const char *path, const dpi_records_options *options,
                             dpi_records **records, dpi_error *err) {
-    dpi_records_options defaults;
+    dpi_records_options o;
     dpi_records *r;
     int32_t kind;
-    dpi_records_options_init(&defaults);
-    const dpi_records_options *o = options ? options : &defaults;
-    DPI_TRY(check_options(o, err));
+    DPI_TRY(copy_options(options, &o, err));
     DPI_TRY(find_kind(path, &kind, err));
-    DPI_TRY(begin(path, kind, o, &r, err));
+    DPI_TRY(begin(path, kind, &o, &r, err));
     return finish(r, kind == DPI_RECORD_FILE ? open_folder(r, err) : open_file(r, err), records,
                   err);
 }
@@ -323,13 +325,11 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
 dpi_status dpi_records_open_buffer(const void *data, size_t n_bytes, int32_t kind,
                                    const dpi_records_options *options, dpi_records **records,
                                    dpi_error *err) {
-    dpi_records_options defaults;
+    dpi_records_options o;
     dpi_records *r;
-    dpi_records_options_init(&defaults);
-    const dpi_records_options *o = options ? options : &defaults;
-    DPI_TRY(check_options(o, err));
+    DPI_TRY(copy_options(options, &o, err));
     DPI_TRY(dpi_check_range("kind", kind, DPI_RECORD_LINE, DPI_RECORD_ROW, err));
-    DPI_TRY(begin("the text in memory", kind, o, &r, err));
+    DPI_TRY(begin("the text in memory", kind, &o, &r, err));
     r->content = dpi_span_copy(n_bytes > 0 ? data : "", n_bytes);
     return finish(r, r->content ? find_records(r, n_bytes, err)
                                 : dpi_no_memory(err, "the records"), records, err);

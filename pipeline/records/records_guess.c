@@ -2,6 +2,7 @@
 #include <stdbool.h>
 
 #include "base/status.h"
+#include "base/struct.h"
 #include "dpinfer/memory.h"
 #include "dpinfer/records.h"
 
@@ -56,11 +57,12 @@ dpi_status dpi_records_guess_encoding(const char *path, const dpi_records_option
     static const int32_t others[] = {DPI_ENCODING_UTF8, DPI_ENCODING_WINDOWS_1252,
                                      DPI_ENCODING_LATIN1, DPI_ENCODING_UTF16};
     reading best, other;
-    int32_t found = options->encoding;
-    DPI_TRY(read_with(path, *options, found, &best, err));
+    DPI_COPY_STRUCT(dpi_records_options, o, options, err);
+    int32_t found = o.encoding;
+    DPI_TRY(read_with(path, o, found, &best, err));
     const bool fits = best.n_odd == 0 && (found == DPI_ENCODING_UTF8 || !best.is_wide);
     for (size_t i = 0; i < sizeof others / sizeof *others && !fits; i++) {
-        DPI_TRY(read_with(path, *options, others[i], &other, err));
+        DPI_TRY(read_with(path, o, others[i], &other, err));
         /* Text of one byte a character is UTF-8 by chance only where it is short. */
         if (other.n_odd < best.n_odd || (other.n_odd == 0 && others[i] == DPI_ENCODING_UTF8)) {
             found = others[i];
@@ -73,8 +75,11 @@ dpi_status dpi_records_guess_encoding(const char *path, const dpi_records_option
 
 char dpi_records_guess_delimiter(const char *path, const dpi_records_options *options) {
     static const char others[] = ",;\t|";
-    dpi_records_options o = *options;
+    dpi_records_options o;
     dpi_records *records;
+    dpi_records_options_init(&o);
+    if (dpi_struct_copy(&o, options, sizeof o, "dpi_records_options", NULL) != DPI_STATUS_OK)
+        return 0;
     for (size_t i = 0; others[i]; i++) {
         o.delimiter = others[i];
         if (dpi_records_open(path, &o, &records, NULL) != DPI_STATUS_OK)

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dp/exact/noise.h"
 #include "dp/mechanism/noisy_counts.h"
 #include "pipeline/release/payers.h"
@@ -17,13 +18,15 @@ struct dpi_counts {
     void *random_user;
 };
 
-void dpi_counts_options_init(dpi_counts_options *o) {
-    *o = (dpi_counts_options){.struct_size = sizeof *o, .n_groups = 1};
+void dpi_counts_options_init_size(dpi_counts_options *o, size_t size) {
+    const dpi_counts_options made = {.n_groups = 1};
+    dpi_struct_init(o, size, &made, sizeof made);
 }
 
-void dpi_counts_info_init(dpi_counts_info *info) {
-    *info = (dpi_counts_info){.struct_size = sizeof *info};
-    dpi_charge_init(&info->charge);
+void dpi_counts_info_init_size(dpi_counts_info *info, size_t size) {
+    dpi_counts_info made = {0};
+    dpi_charge_init(&made.charge);
+    dpi_struct_init(info, size, &made, sizeof made);
 }
 
 /* As a claim of counts has it (dp/mechanism/). */
@@ -62,22 +65,19 @@ static dpi_status charge(const dpi_counts_options *o, const dpi_claim *c, dpi_co
     return status;
 }
 
-dpi_status dpi_counts_open(const dpi_counts_options *o, dpi_counts **counts, dpi_error *err) {
+dpi_status dpi_counts_open(const dpi_counts_options *options, dpi_counts **counts, dpi_error *err) {
     *counts = NULL;
-    if (o->struct_size != sizeof *o)
-        return dpi_fail(err, DPI_STATUS_ARG, "options: not set by dpi_counts_options_init");
-    if (o->n_groups < 1 || o->n_groups > DPI_COUNTS_GROUPS_MAX)
-        return dpi_fail(err, DPI_STATUS_ARG, "n_groups: found %d, allowed 1..%d", (int)o->n_groups,
-                        DPI_COUNTS_GROUPS_MAX);
+    DPI_COPY_STRUCT(dpi_counts_options, o, options, err);
+    DPI_TRY(dpi_check_range("n_groups", o.n_groups, 1, DPI_COUNTS_GROUPS_MAX, err));
     dpi_counts *c = malloc(sizeof *c);
     if (!c)
         return dpi_no_memory(err, "counts");
-    *c = (dpi_counts){.random = o->random, .random_user = o->random_user};
+    *c = (dpi_counts){.random = o.random, .random_user = o.random_user};
     dpi_counts_info_init(&c->info);
     dpi_claim claim;
-    dpi_status status = settle(o, &claim, &c->info, err);
+    dpi_status status = settle(&o, &claim, &c->info, err);
     if (status == DPI_STATUS_OK)
-        status = charge(o, &claim, &c->info, err);
+        status = charge(&o, &claim, &c->info, err);
     if (status != DPI_STATUS_OK) {
         free(c);
         return status;
@@ -88,7 +88,9 @@ dpi_status dpi_counts_open(const dpi_counts_options *o, dpi_counts **counts, dpi
 
 void dpi_counts_close(dpi_counts *counts) { free(counts); }
 
-void dpi_counts_info_get(const dpi_counts *counts, dpi_counts_info *info) { *info = counts->info; }
+void dpi_counts_info_get(const dpi_counts *counts, dpi_counts_info *info) {
+    dpi_struct_give(info, &counts->info, sizeof *info);
+}
 
 static dpi_status add_noise(dpi_counts *c, int64_t *cells, int32_t n, dpi_error *err) {
     for (int32_t i = 0; i < n; i++) {

@@ -6,14 +6,16 @@
 #include <time.h>
 
 #include "base/status.h"
+#include "base/struct.h"
 #include "dp/methods/method.h"
 #include "dpinfer/process.h"
 #include "pipeline/release/plan.h"
 
 enum { DEFAULT_RECORD = 300 }; /* tokens: a page */
 
-void dpi_release_plan_init(dpi_release_plan *needs) {
-    *needs = (dpi_release_plan){.struct_size = sizeof *needs};
+void dpi_release_plan_init_size(dpi_release_plan *needs, size_t size) {
+    const dpi_release_plan made = {0};
+    dpi_struct_init(needs, size, &made, sizeof made);
 }
 
 static double now(void) {
@@ -160,13 +162,10 @@ static int32_t usual_record(const dpi_plan *plan, const dpi_release_plan *needs)
     return most > 0 && (usual > most || needs->n_record_usual == 0) ? most : usual;
 }
 
-dpi_status dpi_plan_needs(const dpi_plan *plan, dpi_release_plan *needs, dpi_error *err) {
-    if (needs->struct_size != sizeof *needs)
-        return dpi_fail(err, DPI_STATUS_ARG, "dpi_release_plan: struct_size is %zu, must be %zu",
-                        needs->struct_size, sizeof *needs);
+dpi_status dpi_plan_needs(const dpi_plan *plan, dpi_release_plan *result, dpi_error *err) {
+    DPI_COPY_STRUCT(dpi_release_plan, needs, result, err);
     const bool plain = dpi_plan_is_plain(plan);
-    dpi_release_plan made = {.struct_size = sizeof made,
-                             .n_ctx = plan->options.session.n_ctx,
+    dpi_release_plan made = {.n_ctx = plan->options.session.n_ctx,
                              .n_prompt_public = plan->prompts_info.n_public,
                              .n_prompt_shared = plain ? 0 : plan->prompts_info.n_prefix,
                              .n_parallel = plan->options.n_parallel,
@@ -175,11 +174,11 @@ dpi_status dpi_plan_needs(const dpi_plan *plan, dpi_release_plan *needs, dpi_err
                              .chat = plan->prompts_info.chat};
     const int32_t most = dpi_sampler_per_unit(&plan->claim.method);
     made.n_text_usual = usual_text(plan);
-    made.n_record_usual = usual_record(plan, needs);
+    made.n_record_usual = usual_record(plan, &needs);
     made.n_unit_usual =
-        needs->n_unit_usual > 0 && needs->n_unit_usual < most ? needs->n_unit_usual : most;
+        needs.n_unit_usual > 0 && needs.n_unit_usual < most ? needs.n_unit_usual : most;
     DPI_TRY(plan_memory(plan, &made, err));
     DPI_TRY(plan_time(plan, &made, err));
-    *needs = made;
+    dpi_struct_give(result, &made, sizeof made);
     return DPI_STATUS_OK;
 }

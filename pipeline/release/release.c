@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "base/struct.h"
 #include "base/text.h"
 #include "pipeline/release/prompts_json.h"
 
@@ -17,10 +18,10 @@ static int32_t is_cancelled(void *user) {
 
 dpi_status dpi_release_open(const dpi_release_options *options, dpi_release **release,
                             dpi_error *err) {
+    DPI_COPY_STRUCT(dpi_release_options, o, options, err);
     dpi_release *r = calloc(1, sizeof *r);
     if (!r)
         return dpi_no_memory(err, "a release");
-    dpi_release_options o = *options;
     r->cancel = o.session.cancel;
     r->cancel_user = o.session.cancel_user;
     o.session.cancel = is_cancelled;
@@ -208,30 +209,28 @@ int64_t dpi_release_null_records(const dpi_release *r) {
     return is_count_told(r) ? r->source.n_null : -1;
 }
 
-void dpi_release_progress_init(dpi_release_progress *progress) {
-    *progress = (dpi_release_progress){.struct_size = sizeof *progress};
+void dpi_release_progress_init_size(dpi_release_progress *progress, size_t size) {
+    const dpi_release_progress made = {0};
+    dpi_struct_init(progress, size, &made, sizeof made);
 }
 
 dpi_status dpi_release_progress_get(const dpi_release *r, dpi_release_progress *progress,
                                     dpi_error *err) {
-    if (progress->struct_size != sizeof *progress)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "dpi_release_progress: struct_size is %zu, must be %zu",
-                        progress->struct_size, sizeof *progress);
+    DPI_CHECK_STRUCT(dpi_release_progress, progress, err);
     const bool secret = dpi_run_is_assigned(&r->plan.claim);
     const int32_t n_texts = dpi_plan_n_texts(&r->plan);
     const int64_t n_prompts = (int64_t)n_texts * r->plan.options.session.n_seq;
     int64_t n_left = (int64_t)(n_texts - r->texts.n_ended) * r->plan.claim.method.n_tokens;
     for (const dpi_release_text *t = r->texts.first; t; t = t->next)
         n_left -= t->place ? t->n_drawn : 0;
-    *progress = (dpi_release_progress){.struct_size = sizeof *progress,
-                                       .n_texts = n_texts,
+    const dpi_release_progress made = {.n_texts = n_texts,
                                        .n_begun = r->texts.n_begun,
                                        .n_ended = r->texts.n_ended,
                                        .n_prompts = secret ? 0 : n_prompts,
                                        .n_read = secret ? 0 : r->texts.n_read,
                                        .n_drawn = r->texts.n_drawn,
                                        .n_tokens_left = n_left};
+    dpi_struct_give(progress, &made, sizeof made);
     return DPI_STATUS_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "dpinfer/process.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dp/exact/noise.h"
 #include "dp/methods/method.h"
 #include "engine/adapter.h"
@@ -31,14 +32,15 @@ enum {
     LEAST_PER_GROUP = 4,
 };
 
-void dpi_release_options_init(dpi_release_options *o) {
-    *o = (dpi_release_options){.struct_size = sizeof *o, .reference = -1, .top_k = -1};
-    dpi_sampler_options_init(&o->method);
-    o->method.delta = 1e-6;
-    o->method.pace = DPI_PACE_AUTO;
-    dpi_session_options_init(&o->session);
-    o->session.n_ctx = 0;
-    dpi_prompt_options_init(&o->prompts);
+void dpi_release_options_init_size(dpi_release_options *o, size_t size) {
+    dpi_release_options made = {.reference = -1, .top_k = -1};
+    dpi_sampler_options_init(&made.method);
+    made.method.delta = 1e-6;
+    made.method.pace = DPI_PACE_AUTO;
+    dpi_session_options_init(&made.session);
+    made.session.n_ctx = 0;
+    dpi_prompt_options_init(&made.prompts);
+    dpi_struct_init(o, size, &made, sizeof made);
 }
 
 /* ---- Records --------------------------------------------------------------------------------- */
@@ -251,18 +253,8 @@ static dpi_status settle_records(const dpi_release_options *o, dpi_run *c,
 /* ---- Without the model ----------------------------------------------------------------------- */
 
 static dpi_status check_structs(const dpi_release_options *o, dpi_error *err) {
-    const struct {
-        const char *name;
-        size_t found, needed;
-    } all[] = {
-        {"dpi_release_options", o->struct_size, sizeof *o},
-        {"dpi_sampler_options", o->method.struct_size, sizeof o->method},
-        {"dpi_session_options", o->session.struct_size, sizeof o->session},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].found != all[i].needed)
-            return dpi_fail(err, DPI_STATUS_ARG, "%s: struct_size is %zu, must be %zu", all[i].name,
-                            all[i].found, all[i].needed);
+    DPI_CHECK_FIXED(dpi_sampler_options, &o->method, err);
+    DPI_CHECK_FIXED(dpi_session_options, &o->session, err);
     return dpi_prompt_options_check(&o->prompts, err);
 }
 
@@ -344,7 +336,7 @@ static dpi_status settle_answer(dpi_release_options *o, dpi_error *err) {
 dpi_status dpi_release_options_check(const dpi_release_options *options, dpi_error *err) {
     dpi_run claim;
     dpi_label_list labels = {0};
-    dpi_release_options o = *options;
+    DPI_COPY_STRUCT(dpi_release_options, o, options, err);
     DPI_TRY(settle_answer(&o, err));
     const dpi_status status = settle_options(&o, &claim, &labels, err);
     dpi_labels_free(&labels);

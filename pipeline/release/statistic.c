@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "dp/mechanism/mechanism.h"
 #include "dpinfer/memory.h"
 #include "pipeline/release/payers.h"
@@ -21,8 +22,9 @@ struct dpi_statistic {
     int64_t *numbers; /* [n] private until they are released */
 };
 
-void dpi_statistic_options_init(dpi_statistic_options *o) {
-    *o = (dpi_statistic_options){.struct_size = sizeof *o, .delta = 1e-6};
+void dpi_statistic_options_init_size(dpi_statistic_options *o, size_t size) {
+    const dpi_statistic_options made = {.delta = 1e-6};
+    dpi_struct_init(o, size, &made, sizeof made);
 }
 
 /* The claim, of which the first part is the mechanism. */
@@ -51,20 +53,18 @@ static dpi_status settle(dpi_statistic *s, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_statistic_open(const dpi_statistic_options *o, dpi_statistic **statistic,
+dpi_status dpi_statistic_open(const dpi_statistic_options *options, dpi_statistic **statistic,
                               dpi_error *err) {
     *statistic = NULL;
-    if (o->struct_size != sizeof *o)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "options: not set by dpi_statistic_options_init");
-    if (o->ledger && o->seeded)
+    DPI_COPY_STRUCT(dpi_statistic_options, o, options, err);
+    if (o.ledger && o.seeded)
         return dpi_fail(err, DPI_STATUS_ARG, "seed: not with a ledger, which counts no work whose "
                                              "noise somebody can know");
     dpi_statistic *s = calloc(1, sizeof *s);
     if (!s)
         return dpi_no_memory(err, "a statistic");
-    s->options = *o;
-    s->bits = o->seed;
+    s->options = o;
+    s->bits = o.seed;
     dpi_status status = settle(s, err);
     if (status == DPI_STATUS_OK) {
         s->numbers = dpi_private_malloc((size_t)s->n * sizeof *s->numbers);

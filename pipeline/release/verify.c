@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "base/struct.h"
 #include "pipeline/run.h"
 #include "pipeline/claim/claim_file.h"
 #include "pipeline/claim/compare.h"
@@ -348,10 +349,9 @@ dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const 
                              dpi_verification *result, dpi_error *err) {
     const dpi_claim *claim = &r->claim;
     json_t *expected;
-    if (!r->recorded || result->struct_size != sizeof *result)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "only a report that was parsed is verified, into a dpi_verification of %zu "
-                        "bytes", sizeof *result);
+    DPI_CHECK_FIXED(dpi_verification, result, err);
+    if (!r->recorded)
+        return dpi_fail(err, DPI_STATUS_ARG, "only a report that was parsed is verified");
     DPI_TRY(recompute(r, claim, model_path, output_path, &expected, err));
     *result = (dpi_verification){.struct_size = sizeof *result,
                                  .model_hashed = model_path != NULL,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, Optional
 
-from ._library import ArgumentError, Handle, call, ffi, lib, path_bytes, text
+from ._library import ArgumentError, Handle, call, ffi, lib, new, path_bytes, text
 from ._options import Table, encoded, flag, narrow, string, struct_dict, value_of
 from ._report import _sized
 
@@ -64,8 +64,7 @@ class Ledger(Handle):
         """Budget, what is charged and left (as epsilon and as divergences), whom charges protect.
         """
         keep: List[Any] = []
-        out = ffi.new("dpi_dataset_info *")
-        lib.dpi_dataset_info_init(out)
+        out = new("dpi_dataset_info")
         call(lib.dpi_ledger_info, self.c, string("name", name, keep), out)
         return _info(out)
 
@@ -74,8 +73,7 @@ class Ledger(Handle):
         """info() of each dataset, in the order in which they were added."""
         found: List[Dict[str, Any]] = []
         while True:
-            out = ffi.new("dpi_dataset_info *")
-            lib.dpi_dataset_info_init(out)
+            out = new("dpi_dataset_info")
             call(lib.dpi_ledger_info_at, self.c, len(found), out)
             info = _info(out)
             if not info["name"]:
@@ -87,8 +85,7 @@ class Ledger(Handle):
         keep: List[Any] = []
         after, dataset = 0, string("name", name, keep)
         while True:
-            out = ffi.new("dpi_charge *")
-            lib.dpi_charge_init(out)
+            out = new("dpi_charge")
             call(lib.dpi_ledger_charge_next, self.c, dataset, after, out)
             if out.id == 0:
                 return

@@ -138,6 +138,13 @@ def call(function: Any, *args: Any) -> None:
         raise failure(status, err)
 
 
+def new(struct: str) -> Any:
+    """A struct of the library with its defaults, of the size that the headers here have."""
+    made = ffi.new(struct + " *")
+    getattr(lib, struct + "_init_size")(made, ffi.sizeof(struct))
+    return made
+
+
 def text(value: Any, n_bytes: int = -1) -> str:
     """A string of C. What is no UTF-8 becomes U+FFFD."""
     if value == ffi.NULL:

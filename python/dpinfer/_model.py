@@ -17,6 +17,7 @@ from ._library import (
     ffi,
     keep_error,
     lib,
+    new,
     path_bytes,
     taken,
     text,
@@ -56,8 +57,7 @@ class Model(Handle):
         call(lib.dpi_model_open, path_bytes(path), structs["model"], out)
         super().__init__(out[0], lib.dpi_model_close)
         self.path, self._keep = path, keep
-        info = ffi.new("dpi_model_info *")
-        lib.dpi_model_info_init(info)
+        info = new("dpi_model_info")
         call(lib.dpi_model_info_get, self.c, info)
         self.info: Dict[str, Any] = struct_dict(info, "dpi_model_info")
         self.tokenizer = Tokenizer(self)

@@ -12,13 +12,13 @@ import re
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ._headers import ENUMS, STRUCTS
-from ._library import ArgumentError, call, ffi, lib, text
+from ._library import ArgumentError, call, ffi, lib, new, text
 
 _INTEGERS = {"int8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "char"}
 _REALS = {"double", "float"}
 _STRINGS = {"char *", "dpi_bytes"}
 _LISTS = {"dpi_bytes *": "dpi_bytes", "char * *": "char *", "int32_t *": "int32_t"}
-_NEVER = {"struct_size", "reserved", "random", "random_user", "cancel", "cancel_user"}
+_NEVER = {"struct_size", "reserved", "room", "random", "random_user", "cancel", "cancel_user"}
 
 
 # Fields whose own name says too little, or nothing to people.
@@ -97,8 +97,7 @@ class Table:
         """The structs with their defaults."""
         made = {}
         for part, struct in self.parts.items():
-            made[part] = ffi.new(struct + " *")
-            getattr(lib, struct + "_init")(made[part])
+            made[part] = new(struct)
         return made
 
     def set(self, structs: Mapping[str, Any], values: Mapping[str, Any], keep: List[Any]) -> None:

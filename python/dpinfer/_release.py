@@ -21,6 +21,7 @@ from ._library import (
     failure,
     ffi,
     lib,
+    new,
     path_bytes,
     status_name,
     taken,
@@ -257,8 +258,7 @@ class Plan(Handle):
         asked = (narrow("record_tokens", "int32_t", record_tokens),
                  narrow("unit_records", "int32_t", unit_records))
         if asked not in self._measured:
-            out = ffi.new("dpi_release_plan *")
-            lib.dpi_release_plan_init(out)
+            out = new("dpi_release_plan")
             out.n_record_usual, out.n_unit_usual = asked
             pointer = self.c
             with self._using():
@@ -329,8 +329,7 @@ def _duration(seconds: float) -> str:
 
 
 def _claim_of(run: Any) -> Claim:
-    made = ffi.new("dpi_claim *")
-    lib.dpi_claim_init(made)
+    made = new("dpi_claim")
     lib.dpi_claim_of_run(run, made)
     return Claim(made)
 
@@ -394,8 +393,7 @@ def _kept(options: Dict[str, Any]) -> Dict[str, Any]:
 
 def _open_journal(folder: Any, create: bool, application: Optional[str] = None) -> Any:
     keep: List[Any] = []
-    o = ffi.new("dpi_journal_options *")
-    lib.dpi_journal_options_init(o)
+    o = new("dpi_journal_options")
     o.create = int(create)
     if application is not None:
         o.application = string("job", application, keep)
@@ -537,8 +535,7 @@ class Release(Handle):
         """How far the texts are (dpi_release_progress): public."""
         if self._told:
             return dict(self._told[4])
-        out = ffi.new("dpi_release_progress *")
-        lib.dpi_release_progress_init(out)
+        out = new("dpi_release_progress")
         call(lib.dpi_release_progress_get, self.c, out)
         return struct_dict(out, "dpi_release_progress")
 

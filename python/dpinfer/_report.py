@@ -16,6 +16,7 @@ from ._library import (
     call,
     ffi,
     lib,
+    new,
     path_bytes,
     taken,
     text,
@@ -39,8 +40,7 @@ class Claim:
     def read(cls, data: str) -> Claim:
         """From to_json(): a claim from anywhere, settled anew. Raises FormatError, ArgumentError,
         Unsupported, BudgetExceeded (no work can have been done so)."""
-        made = ffi.new("dpi_claim *")
-        lib.dpi_claim_init(made)
+        made = new("dpi_claim")
         raw = encoded("claim", data)
         call(lib.dpi_claim_read, ffi.from_buffer(raw), len(raw), made)
         return cls(made)
@@ -99,8 +99,7 @@ class Claim:
         Raises Unsupported (what cannot be counted so)."""
         from dp_accounting import dp_event as de
 
-        cost = ffi.new("dpi_cost *")
-        lib.dpi_cost_init(cost)
+        cost = new("dpi_cost")
         call(lib.dpi_claim_cost, self._c, cost)
         events = []
         for part in cost.parts[0:cost.n_parts]:
@@ -238,8 +237,7 @@ class Report(Handle):
         """Computes what follows a second time, and the hashes of the files that are given. With a
         Ledger: whether it has the report's charge (StateError: it has not)."""
         report = self if self._source is not None else Report.parse(self.text())
-        out = ffi.new("dpi_verification *")
-        lib.dpi_verification_init(out)
+        out = new("dpi_verification")
         try:
             with report._using():
                 call(lib.dpi_report_verify, report.c,

@@ -15,6 +15,7 @@ from ._library import (
     cancel,
     ffi,
     lib,
+    new,
     path_bytes,
     text,
 )
@@ -56,7 +57,7 @@ def _records_of(data: Any, options: Dict[str, Any]) -> Records:
 
 
 def _copy(claim: Any) -> Claim:
-    made = ffi.new("dpi_claim *")
+    made = new("dpi_claim")
     made[0] = claim[0]
     return Claim(made)
 
@@ -120,8 +121,7 @@ class Training(Handle):
 
     def needs(self) -> Dict[str, Any]:
         """Memory in bytes (dpi_finetune_plan), and `step_seconds`, measured before it begins."""
-        out, seconds = ffi.new("dpi_finetune_plan *"), ffi.new("double *")
-        lib.dpi_finetune_plan_init(out)
+        out, seconds = new("dpi_finetune_plan"), ffi.new("double *")
         call(lib.dpi_finetune_plan_of, self._structs["finetune"], out)
         found = struct_dict(out, "dpi_finetune_plan")
         if not self._begun:
@@ -200,9 +200,7 @@ def finetune(model: Model, records: Any, out: Any, *, progress: bool = False,
 def verify_file(path: Any) -> Verification:
     """The claim in an adapter, or in a model that was trained: what follows from it and from the
     file's tensors, computed a second time. Raises FileError, FormatError (there is no claim)."""
-    claim, out = ffi.new("dpi_claim *"), ffi.new("dpi_verification *")
-    lib.dpi_claim_init(claim)
-    lib.dpi_verification_init(out)
+    claim, out = new("dpi_claim"), new("dpi_verification")
     try:
         call(lib.dpi_claim_verify_file, path_bytes(path), claim, out)
         return Verification(out)
@@ -213,8 +211,7 @@ def verify_file(path: Any) -> Verification:
 def file_claim(path: Any) -> Claim:
     """The claim in an adapter, or in a model that was trained. Raises StateError: it does not hold;
     FormatError: there is none."""
-    claim, holds = ffi.new("dpi_claim *"), ffi.new("int32_t *")
-    lib.dpi_claim_init(claim)
+    claim, holds = new("dpi_claim"), ffi.new("int32_t *")
     call(lib.dpi_finetune_read_claim, path_bytes(path), claim, holds)
     if not holds[0]:
         raise StateError(f"{os.fspath(path)}: the claim does not hold; verify_file() says why")
@@ -381,8 +378,7 @@ class Perturber(Handle):
         return [self.perturb(document) for document in documents]
 
     def _certificate(self) -> Any:
-        found = ffi.new("dpi_certificate *")
-        lib.dpi_certificate_init(found)
+        found = new("dpi_certificate")
         with self._using():
             call(lib.dpi_perturb_certify, self.c, found)
         return found
@@ -397,8 +393,7 @@ class Perturber(Handle):
 
     def claim(self) -> Claim:
         """What is guaranteed of all documents so far, each by itself."""
-        made = ffi.new("dpi_claim *")
-        lib.dpi_claim_init(made)
+        made = new("dpi_claim")
         call(lib.dpi_perturb_claim, self._options, self._vocabulary, self._certificate(),
              self._released, made)
         return Claim(made)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Tuple
 
-from ._library import call, ffi, lib
+from ._library import call, ffi, lib, new
 from ._options import _real, narrow
 
 
@@ -70,8 +70,7 @@ def subsample_inside(epsilon: float, delta: float, q: float) -> Tuple[float, flo
 def gaussian_epsilon(sigma: float, delta: float, sampling: float = 1.0, steps: int = 1) -> float:
     """The epsilon at delta of `steps` Gaussian mechanisms of noise multiplier sigma, each on a
     Poisson sample of the units (add or remove one), by their privacy loss distribution."""
-    o = ffi.new("dpi_gaussian *")
-    lib.dpi_gaussian_init(o)
+    o = new("dpi_gaussian")
     o.sigma, o.sampling = _real("sigma", sigma), _real("sampling", sampling)
     o.n_steps = narrow("steps", "int32_t", steps)
     return _one(lib.dpi_gaussian_epsilon, o, _real("delta", delta))

@@ -135,7 +135,7 @@ TEST(test_options_are_refused) {
     AUDIT_REFUSED("effort is 0, must be in .1..1", o.effort = 0);
     AUDIT_REFUSED("effort is nan", o.effort = NAN);
     AUDIT_REFUSED("false_alarm is 0.5, must be 1e-12..0.01", o.false_alarm = .5);
-    AUDIT_REFUSED("audit options of 3 bytes", o.struct_size = 3);
+    AUDIT_REFUSED("dpi_audit_options.struct_size is 3", o.struct_size = 3);
     dpi_audit_options_init(&o);
     assert_error(dpi_audit_run(&o, NULL, NULL, &n_failed, ERR), ARG, "NULL");
     assert_int_equal(n_failed, -1);

@@ -27,7 +27,8 @@ for header in "$include"/dpinfer/*.h; do
     for struct in $(awk '/^typedef struct [a-z_]+ \{/ { name = $3 }
                          /^    size_t struct_size;/ { print name }' "$header"); do
         n_structs=$((n_structs + 1))
-        if grep -qE "DPI_API void ${struct}_init\($struct \*[a-z]+\);" "$header"; then
+        if grep -qE "^DPI_API void ${struct}_init_size\($struct \*[a-z]+, size_t size" "$header" &&
+            grep -qE "^#define ${struct}_init\(" "$header"; then
             passed=$((passed + 1))
         else
             complain "${header#"$include"/}: $struct has no ${struct}_init"

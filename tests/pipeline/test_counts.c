@@ -42,11 +42,11 @@ TEST(test_refusals) {
     const struct {
         dpi_counts_options o;
         const char *part;
-    } refused[] = {{options_of(1, 1e-6, 0), "allowed 1..64"},
-                   {options_of(1, 1e-6, 65), "allowed 1..64"},
+    } refused[] = {{options_of(1, 1e-6, 0), "must be 1..64"},
+                   {options_of(1, 1e-6, 65), "must be 1..64"},
                    {options_of(1, 0, 1), "delta"},
                    {options_of(1e-9, 1e-6, 1), "too small"},
-                   {{.struct_size = 1}, "options"}};
+                   {{.struct_size = 1}, "struct_size is 1"}};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         dpi_counts *c;
         assert_error(dpi_counts_open(&refused[i].o, &c, ERR), ARG, refused[i].part);

@@ -158,8 +158,8 @@ TEST(test_architectures) {
 TEST(test_plan) {
     DEFAULTS(dpi_finetune_options, o);
     DEFAULTS(dpi_finetune_plan, plan);
-    assert_error(dpi_finetune_plan_of(NULL, &plan, ERR), ARG, "must not be NULL");
-    assert_error(dpi_finetune_plan_of(&o, NULL, ERR), ARG, "must not be NULL");
+    assert_error(dpi_finetune_plan_of(NULL, &plan, ERR), ARG, "dpi_finetune_options is NULL");
+    assert_error(dpi_finetune_plan_of(&o, NULL, ERR), ARG, "dpi_finetune_plan is NULL");
     assert_error(dpi_finetune_plan_of(&o, &plan, ERR), ARG, "model and records");
     plan.struct_size = 1;
     assert_error(dpi_finetune_plan_of(&o, &plan, ERR), ARG, "struct_size is 1");

@@ -210,7 +210,7 @@ TEST(test_limits) {
                  "n_tokens is 11, must be the sampler's 12");
     in.struct_size = 8;
     assert_error(dpi_generate(whole, texts[0].sampler, &in, NULL, NULL, ERR), ARG,
-                 "struct_size of input is 8");
+                 "dpi_generate_input.struct_size is 8");
     dpi_session_free(whole);
     dpi_session_free(two);
 }

@@ -180,7 +180,7 @@ TEST(test_arguments) {
     const dpi_generation_options good = options_of(&texts[0], s, 0);
     dpi_generation_options o = good;
     int32_t token = -1;
-    refuse(NULL, "struct_size is 0");
+    refuse(NULL, "dpi_generation_options is NULL");
 #define REFUSE(field, value, part)                                                                 \
     o = good, o.field = (value);                                                                   \
     refuse(&o, part)

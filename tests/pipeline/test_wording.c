@@ -409,7 +409,7 @@ TEST(test_refused) {
     REFUSES(w.repeat_penalty = 2.1, "repeat_penalty: found 2.1, allowed 1..2");
     REFUSES((w.biases = &bias, w.n_biases = 1), "biases: found 101, allowed -100..100");
     REFUSES(w.answer = empty, "answer: found a text of 0 bytes, allowed 1..4096");
-    REFUSES(w.struct_size = 1, "dpi_wording: struct_size is 1");
+    REFUSES(w.struct_size = 1, "dpi_wording.struct_size is 1");
     dpi_wording_init(&w);
     assert_true(dpi_wording_is_default(&w));
 }

@@ -31,8 +31,8 @@ FUNCTIONS = {
 # Fields of another name, or of none: why.
 OTHERS: Dict[str, Set[str]] = {
     "lengths of lists, versions, room": {
-        "struct_size", "reserved", "n_labels", "n_label_fields", "n_stops", "n_bans", "n_biases",
-        "n_examples", "n_turns"},
+        "struct_size", "reserved", "room", "n_labels", "n_label_fields", "n_stops", "n_bans",
+        "n_biases", "n_examples", "n_turns"},
     "made of other fields, or by the function": {
         "random", "random_user", "cancel", "cancel_user", "model_path", "seeded", "model",
         "records", "ledger", "dataset", "journal", "wording", "method", "session", "prompts",

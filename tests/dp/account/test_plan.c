@@ -43,7 +43,8 @@ TEST(test_golden_vectors) {
 TEST(test_options_are_refused_with_their_range) {
     const dpi_sampler_options good = ink_options(100, 4, 10, 1, 1);
     dpi_sampler_options o;
-    REFUSED(ARG, "bytes", o.struct_size -= 8);
+    REFUSED(ARG, "dpi_sampler_options.struct_size is", o.struct_size -= 8);
+    REFUSED(ARG, "dpi_sampler_options.room[7] is 1, must be 0", o.room[7] = 1);
     REFUSED(ARG, "method is -1", o.method = -1);
     REFUSED(ARG, "method is 99, must be 0..", o.method = 99);
     REFUSED(ARG, "n_vocab is 0, must be 1..262144", o.n_vocab = 0);
@@ -68,7 +69,7 @@ TEST(test_options_are_refused_with_their_range) {
     assert_refused(NULL, DPI_STATUS_ARG, "NULL");
 
     dpi_sampler_plan plan = {.struct_size = 3};
-    assert_error(dpi_sampler_plan_make(&good, &plan, ERR), ARG, "3 bytes");
+    assert_error(dpi_sampler_plan_make(&good, &plan, ERR), ARG, "struct_size is 3");
     o = ink_options(100, 1, 1 << 20, .01, 1e-12);
     assert_refused(&o, DPI_STATUS_BUDGET, "rho 1e-12");
     plan.struct_size = sizeof plan;

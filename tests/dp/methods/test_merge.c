@@ -127,7 +127,7 @@ TEST(test_refused) {
     part.count = part.index = 2;
     assert_error(dpi_sampler_begin_part(a, &part, ERR), ARG, "index is 2, must be 0..1");
     part.struct_size--;
-    assert_error(dpi_sampler_begin_part(a, &part, ERR), ARG, "bytes, must be");
+    assert_error(dpi_sampler_begin_part(a, &part, ERR), ARG, "must be a multiple of 8 from 16 to");
     assert_error(dpi_sampler_begin_part(a, NULL, ERR), ARG, "NULL");
 
     token = -1;

@@ -76,7 +76,7 @@ TEST(test_refusals) {
     o = options_of(records, (const char *const[]){"a", "1"}), o.delta = .2;
     assert_error(dpi_statistic_open(&o, &s, ERR), ARG, "delta: found 0.2, allowed below 1 / units");
     o.delta = 1e-3, o.struct_size = 1;
-    assert_error(dpi_statistic_open(&o, &s, ERR), ARG, "dpi_statistic_options_init");
+    assert_error(dpi_statistic_open(&o, &s, ERR), ARG, "struct_size is 1");
     dpi_records_close(records);
 }
 
