@@ -1,22 +1,5 @@
 /* audit.c - the list of all audits. */
-#include <string.h>
-
 #include "audit/lines.h"
-#include "base/struct.h"
-
-void dpi_audit_options_init_size(dpi_audit_options *options, size_t size) {
-    dpi_audit_options made = {0};
-    dpi_session_options_init(&made.session);
-    made.seed = 1;
-    made.effort = 1;
-    made.false_alarm = 1e-9;
-    dpi_struct_init(options, size, &made, sizeof made);
-}
-
-void dpi_audit_result_init_size(dpi_audit_result *result, size_t size) {
-    const dpi_audit_result made = {0};
-    dpi_struct_init(result, size, &made, sizeof made);
-}
 
 dpi_status dpi_audit_run(const dpi_audit_options *options, dpi_audit_fn on_result, void *user,
                          int32_t *n_failed, dpi_error *err) {

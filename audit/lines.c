@@ -144,6 +144,20 @@ int32_t dpi_audit_count(const dpi_audit *a, int32_t n) {
     return (int32_t)fmax(1, rint(n * a->options.effort));
 }
 
+void dpi_audit_options_init_size(dpi_audit_options *options, size_t size) {
+    dpi_audit_options made = {0};
+    dpi_session_options_init(&made.session);
+    made.seed = 1;
+    made.effort = 1;
+    made.false_alarm = 1e-9;
+    dpi_struct_init(options, size, &made, sizeof made);
+}
+
+void dpi_audit_result_init_size(dpi_audit_result *result, size_t size) {
+    const dpi_audit_result made = {0};
+    dpi_struct_init(result, size, &made, sizeof made);
+}
+
 /* ---- A run ---------------------------------------------------------------------------------- */
 
 static dpi_status check_options(const dpi_audit_options *o, dpi_audit_fn on_result,

@@ -1,5 +1,5 @@
-/* job.c - see job.h. Structs are filled with a pattern first, so that what the library leaves shows,
- * and memory with it lies behind them. */
+/* job.c - see job.h. Structs are filled with a pattern first, so that what the library leaves is
+ * seen, and memory with it lies behind them. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
