@@ -9,11 +9,22 @@ script looks at that first. dpinfer.Model opens the same files, and promises ind
 """
 
 import ctypes
+import sys
 import weakref
 
 import llama_cpp as c
 import numpy as np
 import rows
+
+
+@c.llama_log_callback
+def _log(level, text, user):
+    """llama.cpp tells each tensor: its errors are enough."""
+    if level == 4:  # GGML_LOG_LEVEL_ERROR
+        sys.stderr.write(text.decode(errors="replace"))
+
+
+c.llama_log_set(_log, ctypes.c_void_p())
 
 
 class Engine:
