@@ -14,6 +14,7 @@
 #define SIGNED_CODES !VNNI /* vpdpbusd: unsigned weights, signed activations */
 typedef __m256i vec;
 typedef __m256 vecf;
+#include "kernels/x86/prefetch.h"
 
 INLINE vec lanes_below(int n) { /* all bits set */
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -108,7 +109,7 @@ INLINE vec iq4_values(vec codes) {
     return SIGNED_CODES ? values : flip_sign(values);
 }
 
-#include "kernels/x86/q_products_tmpl.h"
+#include "kernels/q_products_tmpl.h"
 
 INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
                   source from, int64_t n_in, int32_t n_out) {
@@ -140,7 +141,7 @@ INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const 
                     int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out,
                     const int32_t ahead);
 
-#include "kernels/x86/h_products_tmpl.h"
+#include "kernels/h_products_tmpl.h"
 
 INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
                     int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out,

@@ -183,7 +183,7 @@ INLINE u64s mul_32(u64s a, u64s b) {
     return (u64s)_mm256_mul_epu32((vec)a, (vec)b);
 }
 
-#include "kernels/x86/fixed63.h"
+#include "kernels/fixed63.h"
 
 /* max(mant * 2^46 >> q, 2^40) to w. Shifts by 64 and more, and by less than 0, leave nothing. */
 INLINE void store_weights(dpi_u128 *w, __m256i mant, __m256i q) {

@@ -135,7 +135,7 @@ INLINE void tile_f32(float *y, int64_t y_stride, const float *x, int64_t x_strid
             y[r * y_stride + c] = _mm512_reduce_add_ps(acc[r][c]);
 }
 
-#include "kernels/x86/f32_products_tmpl.h"
+#include "kernels/f32_products_tmpl.h"
 
 static void matmul_f32_avx512(float *y, int64_t y_stride, const float *x, int64_t x_stride,
                               int32_t n_rows, const float *w, int64_t n_in, int32_t n_out) {
@@ -177,8 +177,8 @@ INLINE vecf or_lowest(vecf v, part lanes) {
 INLINE float reduce_add(vecf v) { return _mm512_reduce_add_ps(v); }
 INLINE float reduce_max(vecf v) { return _mm512_reduce_max_ps(v); }
 
-#include "kernels/x86/curves_tmpl.h"
-#include "kernels/x86/attend_tmpl.h"
+#include "kernels/curves_tmpl.h"
+#include "kernels/attend_tmpl.h"
 
 static void geglu_avx512(float *g, const float *u, int64_t n) { geglu(g, u, n); }
 static void soft_cap_avx512(float *x, float cap, int64_t n) { soft_cap(x, cap, n); }

@@ -15,6 +15,7 @@
 #define HAS_WINOGRAD 1
 typedef __m512i vec;
 typedef __m512 vecf;
+#include "kernels/x86/prefetch.h"
 
 INLINE vec load_word(const unsigned char *p) { return _mm512_loadu_si512(p); }
 INLINE vec or_bits(vec a, vec b) { return _mm512_or_si512(a, b); }
@@ -79,7 +80,7 @@ INLINE vec iq4_values(vec codes) {
     return _mm512_shuffle_epi8(table, codes);
 }
 
-#include "kernels/x86/q_products_tmpl.h"
+#include "kernels/q_products_tmpl.h"
 
 /* Each number of rows is one tile: two would go through the weights twice (with 6, 7 and 12 rows 15
  * to 35 % more time). A tile of 11 has 22 sums, of 32 registers; some of the 11 accumulators, which
@@ -102,7 +103,7 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
     }
 }
 
-#include "kernels/x86/winograd_products_tmpl.h"
+#include "kernels/winograd_products_tmpl.h"
 
 /* ---- Weights of 16 bits ---------------------------------------------------------------------- */
 
@@ -117,7 +118,7 @@ INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const 
                     int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out,
                     const int32_t ahead);
 
-#include "kernels/x86/h_products_tmpl.h"
+#include "kernels/h_products_tmpl.h"
 
 INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
                     int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out,

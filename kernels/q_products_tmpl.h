@@ -28,8 +28,11 @@
  *     to_float(v)  low_f16(v) high_f16(v)  the f16 at the low or high end of each word, as f32
  *     as_float(v)  the same bits; load_f16s(p)  mul_f fma_f sub_f broadcast_f zero_f
  *     store_f(p, v, n)  the first n lanes, none if n <= 0
+ *     PREFETCH_L1(v, at) PREFETCH_L2 PREFETCH_ONCE   as x86/prefetch.h has them
  * and afterwards defines tiles(), and uses matmul_q(type, ...). Not a header to include elsewhere.
  */
+
+#include "kernels/order.h"
 
 #define UNROLL_PRAGMA(x) _Pragma(#x)
 #ifdef __clang__
@@ -188,7 +191,7 @@ INLINE vec word(const words *w, const int i) {
     /* Where the hardware prefetches: the line is read this once, so that it need not go through
      * the last cache (3 to 6 % less time of one sequence on Zen 4). */
     if (w->prefetch == PREFETCH_NONE)
-        __asm__("prefetchnta %1" : "+v"(v) : "m"(*at));
+        PREFETCH_ONCE(v, *at);
     return v;
 }
 
@@ -314,13 +317,13 @@ INLINE vec prefetch_step(const int type, const int n, const int subs, vec c, con
     const int lines = unrolled_words(type, n, subs), steps = 8 * unrolled(type, n, subs);
     if (w->prefetch <=
         PREFETCH_DONE) { /* but words are read in their order, as the hardware expects */
-        __asm__("" : "+v"(c) : "m"(*w->at));
+        AFTER_LOAD(c, *w->at);
         return c;
     }
     UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++) {
-        __asm__("prefetcht0 %1" : "+v"(c) : "m"(w->l1[4 * DPI_PANEL_ROWS * i]));
+        PREFETCH_L1(c, w->l1[4 * DPI_PANEL_ROWS * i]);
         if (w->prefetch == PREFETCH_L2_L1)
-            __asm__("prefetcht1 %1" : "+v"(c) : "m"(w->l2[4 * DPI_PANEL_ROWS * i]));
+            PREFETCH_L2(c, w->l2[4 * DPI_PANEL_ROWS * i]);
     }
     return c;
 }
@@ -373,7 +376,7 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
         at[k] = x + k * rows;
         more[k] = sums_of_x + k * rows;
         if (n > 1)
-            __asm__("" : "+r"(at[k])); /* a pointer each: displacements stay short */
+            HELD(at[k]); /* a pointer each: displacements stay short */
     }
     /* Of sub-block first + k and sequence r at [k * n + r]: */
     vecf scaled[2 * TILE]; /* a sub-block's products in units of the activations' scale */
@@ -386,7 +389,7 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
                 for (int r = 0; r < n; r++)
                     start[k * n + r] = begin_sum(type, &at[k][r], &more[k][r], h);
             /* In memory: what else brings a number into a vector keeps dots waiting. */
-            __asm__("" : "+m"(start));
+            IN_MEMORY(start);
         }
         UNROLL for (int k = 0; k < subs; k++)
             for (int r = 0; r < n; r++)
@@ -471,7 +474,7 @@ INLINE void tile_that(const int prefetch, const int type, const int n, const int
             words at =
                 words_at(first_scales + 2 * from.lane, w + 4 * from.lane, w, &from.ahead, prefetch);
             /* Or GCC keeps each prefetch's distance, on the stack. */
-            __asm__("" : "+r"(at.l1), "+r"(at.l2));
+            HELD_BOTH(at.l1, at.l2);
             int blocks = 1;
             for (int64_t i = 0; i < share; i += 64)
                 __builtin_prefetch(from.next + i, 0, 2);

@@ -21,7 +21,7 @@ INLINE void h_tile(const int type, const int n, float *y, int64_t y_stride, cons
     int64_t k = 0;
     for (; k + 2 <= n_in; k += 2, w += 4 * DPI_PANEL_ROWS) {
         if (n > 1 || ahead > 0)
-            _mm_prefetch((const char *)w + ahead, _MM_HINT_T1);
+            __builtin_prefetch(w + ahead, 0, 2);
         for (int v = 0; v < vectors(n); v++) {
             const unsigned char *at = w + 2 * LANES * v;
             vecf a = load_weights(type, at), b = load_weights(type, at + 2 * DPI_PANEL_ROWS);
