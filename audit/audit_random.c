@@ -154,7 +154,7 @@ dpi_status dpi_audit_random_bits(dpi_audit *a) {
         memset(&w, 0, sizeof w);
         dpi_sampler_options_init(&w.options);
         w.options.n_vocab = V;
-        w.options.isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
+        w.options.isa = dpi_audit_isa(a);
         w.options.n_ref = 4;
         w.options.n_tokens = 2 * V;
         w.options.top_k = i % 2 ? 0 : V / 2;

@@ -20,11 +20,20 @@ void dpi_audit_defaults(const dpi_audit *a, dpi_sampler_options *o) {
     o->random_user = a->options.random_user;
 }
 
+int32_t dpi_audit_isa(dpi_audit *a) {
+    int32_t n = 0, chosen = DPI_ISA_AUTO;
+    for (int32_t isa = dpi_isa_next(DPI_ISA_AUTO); isa != DPI_ISA_AUTO; isa = dpi_isa_next(isa))
+        n++;
+    for (int32_t left = dpi_audit_below(a, n); left >= 0; left--)
+        chosen = dpi_isa_next(chosen);
+    return chosen;
+}
+
 double dpi_audit_tau(dpi_audit *a) { return .3 + 2 * dpi_audit_uniform(a); }
 
 void dpi_audit_options_draw(dpi_audit *a, dpi_sampler_options *o) {
     o->n_vocab = o->n_vocab > 0 ? o->n_vocab : DPI_AUDIT_VOCAB;
-    o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
+    o->isa = dpi_audit_isa(a);
     o->n_ref = 3 + dpi_audit_below(a, DPI_AUDIT_REFS - 2);
     o->denominator = 1 + dpi_audit_below(a, 2 * DPI_AUDIT_REFS);
     o->top_k = dpi_audit_below(a, o->n_vocab + 1);

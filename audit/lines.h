@@ -124,6 +124,8 @@ void dpi_audit_defaults(const dpi_audit *audit, dpi_sampler_options *o);
 /* Made up: instruction set, n_ref from 3 on, denominator, top_k and tau; n_vocab stays, or is
  * DPI_AUDIT_VOCAB where it is 0. */
 void dpi_audit_options_draw(dpi_audit *audit, dpi_sampler_options *o);
+/* One of those that this processor runs. */
+int32_t dpi_audit_isa(dpi_audit *audit);
 double dpi_audit_tau(dpi_audit *audit);
 /* Tokens that are drawn one after the other with the same logits, n times one of them or a pair:
  * count[token], or count[first * n_vocab + second]. */

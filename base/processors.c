@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 #include "dpinfer/process.h"
 
@@ -99,3 +103,11 @@ int32_t dpi_processors(void) {
     const int32_t n = least(least(CPU_COUNT(&set), quota), 1024);
     return n < 1 ? 1 : n;
 }
+
+#if defined(__aarch64__) && defined(__linux__)
+bool dpi_has_dotprod(void) { return getauxval(AT_HWCAP) & HWCAP_ASIMDDP; }
+bool dpi_has_i8mm(void) { return getauxval(AT_HWCAP2) & HWCAP2_I8MM; }
+#else
+bool dpi_has_dotprod(void) { return false; }
+bool dpi_has_i8mm(void) { return false; }
+#endif

@@ -59,9 +59,10 @@ set(page ${CMAKE_BINARY_DIR}/dpinfer.1)
 set(completions ${CMAKE_BINARY_DIR}/completions)
 file(MAKE_DIRECTORY ${completions})
 add_custom_command(OUTPUT ${page} ${completions}/dpinfer ${completions}/_dpinfer
-  COMMAND ${CMAKE_CURRENT_LIST_DIR}/manpage.sh $<TARGET_FILE:dpinfer> > ${page}
-  COMMAND $<TARGET_FILE:dpinfer> completion bash > ${completions}/dpinfer
-  COMMAND $<TARGET_FILE:dpinfer> completion zsh > ${completions}/_dpinfer
+  COMMAND ${CMAKE_CURRENT_LIST_DIR}/manpage.sh ${CMAKE_CROSSCOMPILING_EMULATOR}
+    $<TARGET_FILE:dpinfer> > ${page}
+  COMMAND dpinfer completion bash > ${completions}/dpinfer
+  COMMAND dpinfer completion zsh > ${completions}/_dpinfer
   DEPENDS dpinfer ${CMAKE_CURRENT_LIST_DIR}/manpage.sh VERBATIM)
 add_custom_target(dpinfer_manpage ALL DEPENDS ${page})
 dpi_build_to_install(bin dpinfer_manpage ${page}) # and the program

@@ -2,7 +2,6 @@
 # libNAME for programs that use the public interface.
 #
 # The archive is one relocatable object in which only the public symbols are still visible.
-find_program(LD_PROGRAM NAMES ld REQUIRED)
 file(STRINGS ${CMAKE_SOURCE_DIR}/include/dpinfer/status.h abi REGEX "^#define DPI_ABI_VERSION")
 string(REGEX MATCH "[0-9]+" DPI_ABI "${abi}")
 
@@ -16,7 +15,7 @@ function(dpi_add_archive name folders)
   set(library ${CMAKE_CURRENT_BINARY_DIR}/lib${name}.a)
   add_custom_command(
     OUTPUT ${library}
-    COMMAND ${LD_PROGRAM} -r -o ${name}_all.o ${objects}
+    COMMAND ${CMAKE_LINKER} -r -o ${name}_all.o ${objects}
     COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${name}_all.o
     COMMAND ${CMAKE_COMMAND} -E rm -f ${library}
     COMMAND ${CMAKE_AR} rcs ${library} ${name}_all.o

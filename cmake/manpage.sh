@@ -1,7 +1,6 @@
 #!/bin/sh
-# manpage.sh PROGRAM: dpinfer.1 on stdout, from what the program says of itself with -h.
+# manpage.sh [EMULATOR] PROGRAM: dpinfer.1 on stdout, from what the program says of itself with -h.
 set -eu
-program=$1
 
 # Help as it is printed, in the eyes of troff.
 verbatim() {
@@ -10,8 +9,8 @@ verbatim() {
     echo .fi
 }
 
-version=$("$program" --version)
-help=$("$program" -h) # fails here, not in a pipe, if the program does
+version=$("$@" --version)
+help=$("$@" -h) # fails here, not in a pipe, if the program does
 commands=$(printf '%s\n' "$help" | sed -n '/^  dpinfer/d; s/^  \([a-z-]*\) .*/\1/p')
 cat <<END
 .TH DPINFER 1 "" "$version" "User Commands"
@@ -38,7 +37,7 @@ end. Nothing leaves the machine, except with infer and a remote attack.
 END
 printf '%s\n' "$help" | sed '1,/^Usage/d; /explains a command/,$d' | verbatim
 for command in $commands; do
-    help=$("$program" "$command" -h)
+    help=$("$@" "$command" -h)
     echo ".SS dpinfer $command" | sed 's/-/\\-/g'
     printf '%s\n' "$help" | sed '/^Exit codes/,$d' | verbatim
 done

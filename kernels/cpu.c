@@ -8,6 +8,7 @@
 #endif
 
 #include "base/mem.h"
+#include "base/processors.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
 
@@ -41,22 +42,16 @@ static const struct {
 };
 
 #if defined(__x86_64__)
-static int32_t best_isa(void) {
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512vnni"))
-        return DPI_ISA_AVX512;
-    /* Every processor with AVX2 and FMA has F16C, for which clang 14 has no name here. */
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return DPI_ISA_AVX2;
-    return DPI_ISA_REF;
-}
-
-/* Neither gcc nor clang know this feature's name in every version that we build with. */
-static bool has_avxvnni(void) {
+/* Neither gcc nor clang know AVX-VNNI's name in every version that we build with, and clang 14 has
+ * none for F16C, which every processor with AVX2 and FMA has. */
+static void detect_features(dpi_cpu *cpu) {
     unsigned a, b, c, d;
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+    __builtin_cpu_init();
+    cpu->has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    cpu->has_avxvnni = cpu->has_avx2 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+    cpu->has_avx512 = cpu->has_avx2 && __builtin_cpu_supports("avx512f") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
 }
 
 /* vendor [13] */
@@ -74,8 +69,10 @@ static uint32_t family_of(char *vendor) {
     return family == 15 ? family + (a >> 20 & 255) : family;
 }
 #else
-static int32_t best_isa(void) { return DPI_ISA_REF; }
-static bool has_avxvnni(void) { return false; }
+static void detect_features(dpi_cpu *cpu) {
+    cpu->has_dotprod = dpi_has_dotprod();
+    cpu->has_i8mm = cpu->has_dotprod && dpi_has_i8mm();
+}
 static uint32_t family_of(char *vendor) {
     vendor[0] = '\0';
     return 0;
@@ -89,9 +86,8 @@ void dpi_cpu_detect(dpi_cpu *cpu) {
     while ((processors[i].vendor && strcmp(processors[i].vendor, vendor) != 0) ||
            (processors[i].family && processors[i].family != family))
         i++;
-    cpu->isa = best_isa();
-    cpu->has_avxvnni = cpu->isa >= DPI_ISA_AVX2 && has_avxvnni();
-    cpu->tuning = processors[i].tuning;
+    *cpu = (dpi_cpu){.tuning = processors[i].tuning};
+    detect_features(cpu);
 }
 
 /* ---- By measurement: Winograd products ------------------------------------------------------- */
@@ -144,7 +140,7 @@ static bool is_faster(const dpi_kernels *k, dpi_matmul_q_fn *multiply, int32_t n
 dpi_status dpi_cpu_measure(dpi_cpu *cpu, dpi_error *err) {
     dpi_kernels k;
     dpi_cpu_detect(cpu);
-    DPI_TRY(dpi_kernels_init(&k, cpu->isa, err));
+    DPI_TRY(dpi_kernels_init(&k, DPI_ISA_AUTO, err));
     if (!k.has_winograd)
         return DPI_STATUS_OK;
     trial *t = dpi_calloc(1, sizeof *t);

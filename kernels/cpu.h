@@ -37,8 +37,8 @@ typedef struct dpi_tuning {
 } dpi_tuning;
 
 typedef struct dpi_cpu {
-    int32_t isa;      /* the best dpi_isa */
-    bool has_avxvnni; /* vpdpbusd on vectors of AVX2 */
+    /* What kernel sets need (dispatch.c); avxvnni: vpdpbusd on vectors of AVX2. */
+    bool has_avx2, has_avxvnni, has_avx512, has_dotprod, has_i8mm;
     dpi_tuning tuning;
 } dpi_cpu;
 

@@ -69,6 +69,10 @@ void dpi_kernels_init_avx512_k(dpi_kernels *kernels);
 void dpi_kernels_init_ref_sampler(dpi_kernels *kernels);
 void dpi_kernels_init_avx2_sampler(dpi_kernels *kernels);
 void dpi_kernels_init_avx512_sampler(dpi_kernels *kernels);
+void dpi_kernels_init_neon(dpi_kernels *kernels);
+void dpi_kernels_init_neon_q(dpi_kernels *kernels);
+void dpi_kernels_init_dotprod(dpi_kernels *kernels);
+void dpi_kernels_init_i8mm(dpi_kernels *kernels);
 
 typedef void dpi_matmul_q_fn(float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
                              const void *w, int64_t n_in, int32_t n_out, const dpi_tuning *tuning);

@@ -10,6 +10,8 @@
  *
  * An ISA file defines, then includes this:
  *   HAS_WINOGRAD (1: it includes winograd_products_tmpl.h afterwards)
+ *   HAS_PAIRS (1: an instruction multiplies 8 weights of two rows with 8 activations of two
+ *   sequences, whose sums add up in 32 bits)
  *   LANES, TILE, SIGNED_CODES (0: the dot wants unsigned weights, so 128 is added to those of
  *   types whose values are signed bytes), vec (integers), vecf (LANES floats), and the static
  *   functions
@@ -25,6 +27,10 @@
  *     or_bits  broadcast_word(x)
  *     shift_left32 / shift_right32 / shift_right32_signed (v, n)
  *     and_words(v, mask) sub_words(v, n)
+ *     HAS_PAIRS: low_rows(a, b) high_rows(a, b)  the weights of two steps, of the first or the last
+ *     two of four rows; two_sequences(x, y)  8 activations of each; dot_pairs(sum, rows, x);
+ *     pair_sums(a, b)  from the sums of two sequences to those of the first and of the last rows,
+ *     of both; part_sums(a, b)  back
  *     to_float(v)  low_f16(v) high_f16(v)  the f16 at the low or high end of each word, as f32
  *     as_float(v)  the same bits; load_f16s(p)  mul_f fma_f sub_f broadcast_f zero_f
  *     store_f(p, v, n)  the first n lanes, none if n <= 0
@@ -363,6 +369,37 @@ INLINE float negative(const dpi_q8_sums *x, const int h) {
     return (float)((x->start_32[h] - DPI_ORIGIN_BITS) >> 5);
 }
 
+#if HAS_PAIRS
+/* sum[k * n + r] += the products of `steps` steps from `g` on: of two steps and two sequences at a
+ * time, whose sums stand in two vectors of two rows each meanwhile. */
+INLINE void add_pairs(const int type, const int n, const int all, sums *sum, const words *w,
+                      const int first, const dpi_q8_plain **at, const int from, const int steps,
+                      const int subs) {
+    UNROLL for (int k = 0; k < subs; k++) {
+        sums *of = sum + k * n;
+        for (int r = 0; r + 1 < n; r += 2)
+            pair_sums(&of[r], &of[r + 1]);
+        UNROLL for (int g = from; g < from + steps; g += 2) {
+            vec c0 = code(type, w, first + k, g), c1 = code(type, w, first + k, g + 1);
+            c0 = prefetch_step(type, n, all, c0, w, 8 * (first + k) + g);
+            c1 = prefetch_step(type, n, all, c1, w, 8 * (first + k) + g + 1);
+            const vec low = low_rows(c0, c1), high = high_rows(c0, c1);
+            for (int r = 0; r + 1 < n; r += 2) {
+                const vec x = two_sequences(&at[k][r].q[g], &at[k][r + 1].q[g]);
+                of[r] = dot_pairs(of[r], low, x);
+                of[r + 1] = dot_pairs(of[r + 1], high, x);
+            }
+            if (n % 2) {
+                of[n - 1] = dot(of[n - 1], c0, &at[k][n - 1].q[g], 1, 0, 1);
+                of[n - 1] = dot(of[n - 1], c1, &at[k][n - 1].q[g + 1], 1, 0, 1);
+            }
+        }
+        for (int r = 0; r + 1 < n; r += 2)
+            part_sums(&of[r], &of[r + 1]);
+    }
+}
+#endif
+
 /* acc[r] += the products of the interleaved sub-blocks of a round from `first` on, for n sequences,
  * the ones from x on of `rows` side by side; `all`: sub-blocks of the block; `ready`: the round's
  * scales, or NULL. */
@@ -395,17 +432,22 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
             for (int r = 0; r < n; r++)
                 sum[k * n + r] = sums_from(broadcast_word(
                     computed ? start[k * n + r] : begin_sum(type, &at[k][r], &more[k][r], h)));
-        UNROLL for (int s = 0; s < steps; s++) {
-            const int g = h * steps + s;
-            UNROLL for (int k = 0; k < subs; k++) {
-                vec c = code(type, w, first + k, g);
-                c = prefetch_step(type, n, all, c, w, 8 * (first + k) + g);
-                for (int r = 0; r < n; r++)
-                    sum[k * n + r] = dot(sum[k * n + r], c, &at[k][r].q[g],
-                                         SIGNED_CODES && signed_values(type), s,
-                                         dots_at_once(type));
+#if HAS_PAIRS
+        if (n > 1)
+            add_pairs(type, n, all, sum, w, first, at, h * steps, steps, subs);
+        else
+#endif
+            UNROLL for (int s = 0; s < steps; s++) {
+                const int g = h * steps + s;
+                UNROLL for (int k = 0; k < subs; k++) {
+                    vec c = code(type, w, first + k, g);
+                    c = prefetch_step(type, n, all, c, w, 8 * (first + k) + g);
+                    for (int r = 0; r < n; r++)
+                        sum[k * n + r] = dot(sum[k * n + r], c, &at[k][r].q[g],
+                                             SIGNED_CODES && signed_values(type), s,
+                                             dots_at_once(type));
+                }
             }
-        }
         UNROLL for (int k = 0; k < subs; k++) {
             scales f = ready ? ready[parts * (first + k) + h]
                              : scales_of(type, w, first + k, h);

@@ -12,12 +12,21 @@ typedef enum dpi_isa {
     DPI_ISA_AUTO = 0, /* the best that the processor has */
     DPI_ISA_REF = 1,  /* readable scalar C */
     DPI_ISA_AVX2 = 2, /* AVX2, FMA, F16C */
-    DPI_ISA_AVX512 = 3 /* AVX-512 F, BW, DQ, VL, VNNI */
+    DPI_ISA_AVX512 = 3, /* AVX-512 F, BW, DQ, VL, VNNI */
+    DPI_ISA_NEON = 4,   /* what every AArch64 has */
+    DPI_ISA_DOTPROD = 5, /* and the dot products of Armv8.2 */
+    DPI_ISA_I8MM = 6     /* and the products of matrices of Armv8.6 */
 } dpi_isa;
 
-/* "ref", "avx2", "avx512", "auto" to a dpi_isa, and back (static string, NULL if unknown). */
+/* "ref", "avx2", "avx512", "neon", "dotprod", "i8mm", "auto" to a dpi_isa, and back (static string, NULL if
+ * unknown). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_isa_parse(const char *name, int32_t *isa, dpi_error *err);
 DPI_API const char *dpi_isa_name(int32_t isa);
+/* Those that this processor and this build have, from the plainest to the best: the one after `isa`,
+ * the first one after DPI_ISA_AUTO; DPI_ISA_AUTO after the last one. */
+DPI_API int32_t dpi_isa_next(int32_t isa);
+/* Whether they have this one. AUTO: 1. */
+DPI_API int32_t dpi_isa_runs(int32_t isa);
 /* The best ISA that this processor runs. Never DPI_ISA_AUTO. */
 DPI_API int32_t dpi_isa_best(void);
 

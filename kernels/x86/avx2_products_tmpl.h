@@ -11,6 +11,7 @@
 #define LANES 8
 #define TILE 6 /* 6 sums and 6 accumulators, of 16 registers */
 #define HAS_WINOGRAD 0
+#define HAS_PAIRS 0
 #define SIGNED_CODES !VNNI /* vpdpbusd: unsigned weights, signed activations */
 typedef __m256i vec;
 typedef __m256 vecf;

@@ -13,6 +13,7 @@
 #define TILE DPI_ROW_BLOCK
 #define SIGNED_CODES 0 /* vpdpbusd: unsigned weights, signed activations */
 #define HAS_WINOGRAD 1
+#define HAS_PAIRS 0
 typedef __m512i vec;
 typedef __m512 vecf;
 #include "kernels/x86/prefetch.h"

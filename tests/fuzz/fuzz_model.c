@@ -100,9 +100,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     dpi_model *model = NULL;
     dpi_error err = {0};
     if (is_ok(dpi_model_open_buffer(image, n_image, &options, &model, &err), &err)) {
-        int32_t isa = DPI_ISA_REF + how / 16 % dpi_isa_best(); /* how >= 240: all of them */
-        for (int32_t i = DPI_ISA_REF; i <= dpi_isa_best(); i++)
-            if (i == isa || how >= 240)
+        int32_t n = 0, at = 0;
+        for (int32_t i = dpi_isa_next(DPI_ISA_AUTO); i != DPI_ISA_AUTO; i = dpi_isa_next(i))
+            n++;
+        for (int32_t i = dpi_isa_next(DPI_ISA_AUTO); i != DPI_ISA_AUTO; i = dpi_isa_next(i), at++)
+            if (at == how / 16 % n || how >= 240) /* all of them */
                 run_session(model, i, how);
         dpi_model_close(model);
     } else {

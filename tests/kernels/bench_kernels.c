@@ -230,7 +230,8 @@ static int parse_rows(const char *text, bench *b) {
 /* NULL: every ISA that this processor has but ref, which is the definition and not for speed. */
 static int parse_isas(const char *text, bench *b) {
     b->n_isas = 0;
-    for (int32_t isa = DPI_ISA_AVX2; !text && isa <= dpi_isa_best() && b->n_isas < MAX_LIST; isa++)
+    for (int32_t isa = dpi_isa_next(DPI_ISA_REF); !text && isa != DPI_ISA_AUTO &&
+                                                  b->n_isas < MAX_LIST; isa = dpi_isa_next(isa))
         b->isas[b->n_isas++] = isa;
     if (!text && b->n_isas == 0)
         b->isas[b->n_isas++] = DPI_ISA_REF;

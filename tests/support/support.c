@@ -110,7 +110,7 @@ int32_t forced_isa(void) {
     int32_t isa = DPI_ISA_AUTO;
     if (name)
         assert_ok(dpi_isa_parse(name, &isa, ERR));
-    if (isa > dpi_isa_best()) {
+    if (!dpi_isa_runs(isa)) {
         print_message("skipped: this processor has no %s\n", name);
         exit(77);
     }

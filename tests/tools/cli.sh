@@ -87,7 +87,7 @@ batch|0 4097 8.5 99999999999999999999|1..4096
 parallel|0|1..4096
 template|vicuna|auto|none|zephyr
 kv|f|f16|f32
-isa|sse|auto|ref|avx2|avx512
+isa|sse|auto|ref|avx2|avx512|neon|dotprod|i8mm
 pace|fast|none|top|change|share|auto
 subsample|1.5|0 < x <= 1
 top-k|-1|1..262144, or 0 (all)

@@ -121,9 +121,9 @@ static void compare_f32(const dpi_graph *graph) {
 TEST(test_f32) {
     compare_f32(&dpi_graph_f32);
 #if defined(__x86_64__)
-    if (dpi_isa_best() >= DPI_ISA_AVX2)
+    if (dpi_isa_runs(DPI_ISA_AVX2))
         compare_f32(&dpi_graph_f32_avx2);
-    if (dpi_isa_best() >= DPI_ISA_AVX512)
+    if (dpi_isa_runs(DPI_ISA_AVX512))
         compare_f32(&dpi_graph_f32_avx512);
 #endif
 }

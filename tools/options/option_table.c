@@ -241,7 +241,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "threads; without it all processors that it may use, also by a container's quota"},
     [OPT_ISA] = {.name = "isa", .group = GROUP_EXPERT, .type = OPT_ENUM,
         .commands = CMD_EVAL | COMPUTES | CMD_RESUME | CMD_INFER | CMD_GENERATE,
-        .arg = "NAME", .choices = "auto|ref|avx2|avx512", .def = "auto",
+        .arg = "NAME", .choices = "auto|ref|avx2|avx512|neon|dotprod|i8mm", .def = "auto",
         .help = "instruction set; the environment's DPI_ISA is used if the option is not given"},
     [OPT_EXACT] = {.name = "exact", .group = GROUP_EXPERT, .type = OPT_FLAG,
         .commands = COMPUTES | CMD_INFER,

@@ -92,10 +92,9 @@ int read_session_options(const args *a, dpi_session_options *options) {
     dpi_error err;
     if (dpi_isa_parse(a->v[OPT_ISA].s, &options->isa, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_USAGE, &err);
-    int32_t best = dpi_isa_best();
-    if (options->isa > best)
+    if (!dpi_isa_runs(options->isa))
         return cli_fail(CLI_USAGE, "--isa: found '%s', this processor runs up to %s",
-                        dpi_isa_name(options->isa), dpi_isa_name(best));
+                        dpi_isa_name(options->isa), dpi_isa_name(dpi_isa_best()));
     return CLI_OK;
 }
 
