@@ -1,5 +1,5 @@
 # Toolchain file: Debian's cross compiler for AArch64, its libraries (apt's architecture arm64), and
-# qemu-user in the place of the processor (docs/building.md).
+# qemu-user in the place of the processor (docs/testing.md).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

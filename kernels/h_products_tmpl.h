@@ -1,8 +1,9 @@
 /* h_products_tmpl.h - products of f32 activations with packed weights of 16 bits, written once for
- * every ISA. Included after q_products_tmpl.h, whose primitives it uses; the ISA file adds H_TILE
- * sequences in a tile: 2 H_TILE sums are held in registers load_bf16s(p)        LANES bfloat16 from
- * p, as f32 h_tiles(...)         cuts `rows` sequences into tiles of constant size Not a header to
- * include elsewhere. */
+ * every ISA. Included after q_products_tmpl.h, whose primitives it uses; the ISA file adds
+ *     H_TILE           sequences in a tile: 2 H_TILE sums are held in registers
+ *     load_bf16s(p)    LANES bfloat16 from p, as f32
+ *     h_tiles(...)     cuts `rows` sequences into tiles of constant size
+ * Not a header to include elsewhere. */
 
 INLINE vecf load_weights(const int type, const unsigned char *p) {
     return type == DPI_TYPE_F16 ? load_f16s(p) : load_bf16s(p);

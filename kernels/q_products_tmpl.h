@@ -19,10 +19,13 @@
  *     dot_words(sum, weights, x)  sum + products of four bytes of each lane with the four at x, if
  *                               !SIGNED_CODES; else
  *     sums, sums_from(v)        what dots add up in, a type; sums that are v so far
- *     dot(sums, weights, x, signed_weights, step, at_once)  adds the products of four bytes of
- *                               each lane. Steps count from 0; the sums of two products of
- * `at_once` dots, which divides the steps, add up to less than 2^15 sums_total(sums)          after
- * the last step and_bytes(v, mask) add_high_bits(low, bits, g) iq4_values(codes) flip_sign(bytes)
+ *     dot(sums, weights, x, signed_weights, step, at_once)
+ *                               adds the products of four bytes of each lane with the four at x.
+ *                               Steps count from 0; those from step - step % 4 on stand at
+ *                               x - step % 4. The sums of two products of `at_once` dots, which
+ *                               divides the steps, add up to less than 2^15
+ *     sums_total(sums)          after the last step
+ *     and_bytes(v, mask)  add_high_bits(low, bits, g)  iq4_values(codes)  flip_sign(bytes)
  *     shift_left16 / shift_right16 (v, n)    within 16-bit pairs of bytes
  *     or_bits  broadcast_word(x)
  *     shift_left32 / shift_right32 / shift_right32_signed (v, n)
@@ -390,8 +393,8 @@ INLINE void add_pairs(const int type, const int n, const int all, sums *sum, con
                 of[r + 1] = dot_pairs(of[r + 1], high, x);
             }
             if (n % 2) {
-                of[n - 1] = dot(of[n - 1], c0, &at[k][n - 1].q[g], 1, 0, 1);
-                of[n - 1] = dot(of[n - 1], c1, &at[k][n - 1].q[g + 1], 1, 0, 1);
+                of[n - 1] = dot(of[n - 1], c0, &at[k][n - 1].q[g], 1, g, 1);
+                of[n - 1] = dot(of[n - 1], c1, &at[k][n - 1].q[g + 1], 1, g + 1, 1);
             }
         }
         for (int r = 0; r + 1 < n; r += 2)

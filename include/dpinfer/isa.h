@@ -18,12 +18,12 @@ typedef enum dpi_isa {
     DPI_ISA_I8MM = 6     /* and the products of matrices of Armv8.6 */
 } dpi_isa;
 
-/* "ref", "avx2", "avx512", "neon", "dotprod", "i8mm", "auto" to a dpi_isa, and back (static string, NULL if
- * unknown). */
+/* "ref", "avx2", "avx512", "neon", "dotprod", "i8mm", "auto" to a dpi_isa, and back (static string,
+ * NULL if unknown). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_isa_parse(const char *name, int32_t *isa, dpi_error *err);
 DPI_API const char *dpi_isa_name(int32_t isa);
-/* Those that this processor and this build have, from the plainest to the best: the one after `isa`,
- * the first one after DPI_ISA_AUTO; DPI_ISA_AUTO after the last one. */
+/* Those that this processor and this build have, from the plainest to the best: the one after
+ * `isa`, the first one after DPI_ISA_AUTO; DPI_ISA_AUTO after the last one. */
 DPI_API int32_t dpi_isa_next(int32_t isa);
 /* Whether they have this one. AUTO: 1. */
 DPI_API int32_t dpi_isa_runs(int32_t isa);

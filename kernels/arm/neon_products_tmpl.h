@@ -61,10 +61,18 @@ typedef vec sums;
 INLINE sums sums_from(vec v) { return v; }
 INLINE vec sums_total(sums sum) { return sum; }
 
+/* The four steps of a vector of activations are loaded at once. */
 INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weights, const int step,
                 const int at_once) {
-    (void)signed_weights, (void)step, (void)at_once;
-    return vdotq_s32(sum, vreinterpretq_s8_s32(weights), vreinterpretq_s8_s32(broadcast_word(*x)));
+    const int8x16_t w = vreinterpretq_s8_s32(weights);
+    const int8x16_t four = vreinterpretq_s8_s32(vld1q_s32(x - step % 4));
+    (void)signed_weights, (void)at_once;
+    switch (step % 4) {
+    case 0: return vdotq_laneq_s32(sum, w, four, 0);
+    case 1: return vdotq_laneq_s32(sum, w, four, 1);
+    case 2: return vdotq_laneq_s32(sum, w, four, 2);
+    default: return vdotq_laneq_s32(sum, w, four, 3);
+    }
 }
 #else
 /* Sums of 32 bits, and those of pairs of bytes on their way, of 16. */
@@ -79,9 +87,10 @@ INLINE vec sums_total(sums sum) { return sum.total; }
 /* A product of two bytes is at most 128 * 127: two fit into 16 bits. */
 INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weights, const int step,
                 const int at_once) {
-    const int8x16_t w = vreinterpretq_s8_s32(weights), four = vreinterpretq_s8_s32(broadcast_word(*x));
-    const int16x8_t low = vmull_s8(vget_low_s8(w), vget_low_s8(four)), high = vmull_high_s8(w, four);
-    const int16x8_t pairs = vpaddq_s16(low, high);
+    const int8x16_t w = vreinterpretq_s8_s32(weights);
+    const int8x16_t four = vreinterpretq_s8_s32(broadcast_word(*x));
+    const int16x8_t pairs =
+        vpaddq_s16(vmull_s8(vget_low_s8(w), vget_low_s8(four)), vmull_high_s8(w, four));
     (void)signed_weights;
     sum.pairs = step % at_once == 0 ? pairs : vaddq_s16(sum.pairs, pairs);
     if (step % at_once == at_once - 1)
@@ -190,7 +199,7 @@ INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const 
 enum { PROBES = 12 }; /* independent chains: more than latency times throughput */
 
 static double NAME(probe_int8)(int64_t steps, int32_t *result) {
-    const int32_t by = (int32_t)(steps % 3) + 1;
+    const int32_t some = (int32_t)(steps % 3) + 1, by[4] = {some, some, some, some};
     sums acc[PROBES];
     vec total = broadcast_word(0);
     for (int i = 0; i < PROBES; i++)
@@ -198,9 +207,9 @@ static double NAME(probe_int8)(int64_t steps, int32_t *result) {
     for (int64_t s = 0; s < steps; s++)
         for (int i = 0; i < PROBES; i++)
 #if HAS_PAIRS
-            acc[i] = dot_pairs(acc[i], acc[i], broadcast_word(by));
+            acc[i] = dot_pairs(acc[i], acc[i], broadcast_word(some));
 #else
-            acc[i] = dot(acc[i], sums_total(acc[i]), &by, 1, 0, 1);
+            acc[i] = dot(acc[i], sums_total(acc[i]), by, 1, 0, 1);
 #endif
     for (int i = 0; i < PROBES; i++)
         total = vaddq_s32(total, sums_total(acc[i]));
