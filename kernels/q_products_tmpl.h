@@ -26,9 +26,8 @@
  *                               divides the steps, add up to less than 2^15
  *     sums_total(sums)          after the last step
  *     and_bytes(v, mask)  add_high_bits(low, bits, g)  iq4_values(codes)  flip_sign(bytes)
- *     shift_left16 / shift_right16 (v, n)    within 16-bit pairs of bytes
- *     or_bits  broadcast_word(x)
- *     shift_left32 / shift_right32 / shift_right32_signed (v, n)
+ *     shift_left16 / shift_right16 (v, n)    within 16-bit pairs of bytes; or_bits
+ *     broadcast_word(x)  shift_left32 / shift_right32 / shift_right32_signed (v, n)
  *     and_words(v, mask) sub_words(v, n)
  *     HAS_PAIRS: low_rows(a, b) high_rows(a, b)  the weights of two steps, of the first or the last
  *     two of four rows; two_sequences(x, y)  8 activations of each; dot_pairs(sum, rows, x);
