@@ -207,7 +207,7 @@ static double NAME(probe_int8)(int64_t steps, int32_t *result) {
     for (int64_t s = 0; s < steps; s++)
         for (int i = 0; i < PROBES; i++)
 #if HAS_PAIRS
-            acc[i] = dot_pairs(acc[i], acc[i], broadcast_word(some));
+            acc[i] = dot_pairs(acc[i], acc[i], vld1q_s32(by));
 #else
             acc[i] = dot(acc[i], sums_total(acc[i]), by, 1, 0, 1);
 #endif
