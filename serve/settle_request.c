@@ -207,11 +207,13 @@ static bool begin_search(const books *b, const request *r, settled *s, job *of,
     job_init(&x->job, run_search, release_search);
     job_keep(b->clerk, of);
     clerk_submit(b->finder, &x->job, run_search);
-    *why = x->job.failure; /* of a submit that is refused; nobody else sets it */
+    const refusal refused = x->job.failure; /* of the submit; nobody else sets it */
     job_leave(b->finder, &x->job);
-    if (why->http)
-        job_leave(b->clerk, of);
-    return !why->http;
+    if (!refused.http)
+        return true; /* and *s, which *why may be in, is the finder's from now on */
+    job_leave(b->clerk, of);
+    *why = refused;
+    return false;
 }
 
 void settle_claim(const books *b, const request *r, settled *s, job *j, void (*then)(job *j)) {
