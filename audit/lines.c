@@ -153,10 +153,7 @@ void dpi_audit_options_init_size(dpi_audit_options *options, size_t size) {
     dpi_struct_init(options, size, &made, sizeof made);
 }
 
-void dpi_audit_result_init_size(dpi_audit_result *result, size_t size) {
-    const dpi_audit_result made = {0};
-    dpi_struct_init(result, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_audit_result, 0)
 
 /* ---- A run ---------------------------------------------------------------------------------- */
 

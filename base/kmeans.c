@@ -25,10 +25,7 @@ typedef struct search {
     uint64_t random;
 } search;
 
-void dpi_kmeans_options_init_size(dpi_kmeans_options *o, size_t size) {
-    const dpi_kmeans_options made = {.n_groups = 2, .n_starts = 5, .n_rounds = 500, .seed = 1};
-    dpi_struct_init(o, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_kmeans_options, .n_groups = 2, .n_starts = 5, .n_rounds = 500, .seed = 1)
 
 /* Four sums side by side: one would wait for each addition. */
 static double squared_distance(const double *a, const double *b, int32_t dim) {

@@ -25,10 +25,25 @@ void dpi_struct_give(void *to, const void *made, size_t known);
 dpi_status dpi_struct_fixed(const void *given, size_t known, const uint64_t *room, size_t n_room,
                             const char *name, dpi_error *err);
 
+/* Defines NAME_init of a type whose defaults are constants, DPI_STRUCT_DEFAULTS(dpi_x, .n = 2); 0:
+ * all are 0. */
+#define DPI_STRUCT_DEFAULTS(type, ...)                         \
+    void type##_init_size(type *to, size_t size) {             \
+        static const type defaults = {__VA_ARGS__};            \
+        dpi_struct_init(to, size, &defaults, sizeof defaults); \
+    }
+
 /* Declares `name`, the whole struct of what the caller has given. */
 #define DPI_COPY_STRUCT(type, name, given, err) \
-    type name;                           \
-    type##_init(&name);                  \
+    type name;                                  \
+    type##_init(&name);                         \
+    DPI_TRY(dpi_struct_copy(&name, (given), sizeof name, #type, err))
+
+/* The same; NULL: the defaults. */
+#define DPI_COPY_STRUCT_IF(type, name, given, err) \
+    type name;                                     \
+    type##_init(&name);                            \
+    if (given)                                     \
     DPI_TRY(dpi_struct_copy(&name, (given), sizeof name, #type, err))
 
 #define DPI_CHECK_STRUCT(type, given, err) \

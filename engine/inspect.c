@@ -10,10 +10,7 @@
 #include "base/struct.h"
 #include "engine/model.h"
 
-void dpi_model_info_init_size(dpi_model_info *info, size_t size) {
-    const dpi_model_info made = {0};
-    dpi_struct_init(info, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_model_info, 0)
 
 /* ---- Summary --------------------------------------------------------------------------------- */
 

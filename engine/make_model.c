@@ -16,10 +16,7 @@
 #include "engine/model.h"
 #include "gguf/convert.h"
 
-void dpi_model_shape_init_size(dpi_model_shape *shape, size_t size) {
-    const dpi_model_shape made = {0};
-    dpi_struct_init(shape, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_model_shape, 0)
 
 #define DENSE(...) {0, __VA_ARGS__, 0, 0, 0} /* without delta nets */
 

@@ -431,11 +431,7 @@ static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_m
     return DPI_STATUS_OK;
 }
 
-static dpi_status copy_options(const dpi_model_options *options, dpi_model_options *o,
-                               dpi_error *err) {
-    dpi_model_options_init(o);
-    if (options)
-        DPI_TRY(dpi_struct_copy(o, options, sizeof *o, "dpi_model_options", err));
+static dpi_status check_options(const dpi_model_options *o, dpi_error *err) {
     if (o->logits)
         DPI_TRY(dpi_check_range("n_ctx", o->n_ctx, 2, 1 << 20, err));
     return dpi_check_range("repack", o->repack, DPI_REPACK_NONE, DPI_REPACK_LATER, err);
@@ -443,8 +439,8 @@ static dpi_status copy_options(const dpi_model_options *options, dpi_model_optio
 
 dpi_status dpi_model_open(const char *path, const dpi_model_options *options, dpi_model **model,
                           dpi_error *err) {
-    dpi_model_options o;
-    DPI_TRY(copy_options(options, &o, err));
+    DPI_COPY_STRUCT_IF(dpi_model_options, o, options, err);
+    DPI_TRY(check_options(&o, err));
     if (!path || !model)
         return dpi_fail(err, DPI_STATUS_ARG, "path and model must not be NULL");
     dpi_gguf *gguf;
@@ -454,8 +450,8 @@ dpi_status dpi_model_open(const char *path, const dpi_model_options *options, dp
 
 dpi_status dpi_model_open_buffer(const void *data, size_t n_bytes, const dpi_model_options *options,
                                  dpi_model **model, dpi_error *err) {
-    dpi_model_options o;
-    DPI_TRY(copy_options(options, &o, err));
+    DPI_COPY_STRUCT_IF(dpi_model_options, o, options, err);
+    DPI_TRY(check_options(&o, err));
     if (!data || !model)
         return dpi_fail(err, DPI_STATUS_ARG, "data and model must not be NULL");
     dpi_gguf *gguf;

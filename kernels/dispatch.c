@@ -80,59 +80,56 @@ dpi_status dpi_isa_parse(const char *name, int32_t *isa, dpi_error *err) {
                     names);
 }
 
+/* The row of an instruction set, of two the last one; AUTO: of the best. -1: it does not run. */
+static int row_of(int32_t isa, const dpi_cpu *cpu) {
+    int row = -1;
+    for (int i = 0; i < N_SETS; i++)
+        if ((isa == DPI_ISA_AUTO || sets[i].isa == isa) && runs(&sets[i], cpu))
+            row = i;
+    return row;
+}
+
 int32_t dpi_isa_next(int32_t isa) {
     dpi_cpu cpu;
-    bool after = isa == DPI_ISA_AUTO;
     dpi_cpu_detect(&cpu);
-    for (int i = 0; i < N_SETS; i++) {
-        if (after && sets[i].isa != isa && sets[i].name && runs(&sets[i], &cpu))
-            return sets[i].isa;
-        after = after || sets[i].isa == isa;
-    }
-    return DPI_ISA_AUTO;
+    int i = isa == DPI_ISA_AUTO ? 0 : row_of(isa, &cpu) + 1;
+    while (i < N_SETS && !runs(&sets[i], &cpu))
+        i++;
+    return i < N_SETS ? sets[i].isa : DPI_ISA_AUTO;
 }
 
 int32_t dpi_isa_runs(int32_t isa) {
-    int32_t at = DPI_ISA_AUTO;
-    while (at != isa && (at = dpi_isa_next(at)) != DPI_ISA_AUTO) {
-    }
-    return at == isa;
+    dpi_cpu cpu;
+    dpi_cpu_detect(&cpu);
+    return row_of(isa, &cpu) >= 0;
 }
 
-int32_t dpi_isa_best(void) {
-    int32_t best = DPI_ISA_REF;
-    for (int32_t isa = best; isa != DPI_ISA_AUTO; isa = dpi_isa_next(isa))
-        best = isa;
-    return best;
+/* The set that a processor is best served by. */
+static const kernel_set *best_set(void) {
+    dpi_cpu cpu;
+    dpi_cpu_detect(&cpu);
+    return &sets[row_of(DPI_ISA_AUTO, &cpu)];
 }
 
-const char *dpi_isa_openblas(void) {
-    const int32_t best = dpi_isa_best();
-    int i = 0;
-    while (sets[i].isa != best)
-        i++;
-    return sets[i].openblas;
-}
+int32_t dpi_isa_best(void) { return best_set()->isa; }
+
+const char *dpi_isa_openblas(void) { return best_set()->openblas; }
 
 dpi_status dpi_kernels_init(dpi_kernels *kernels, int32_t isa, dpi_error *err) {
     dpi_cpu cpu;
     if (!dpi_isa_name(isa))
         return dpi_fail(err, DPI_STATUS_ARG, "isa is %d, must be a dpi_isa (0..%d)", (int)isa,
                         DPI_ISA_I8MM);
-    if (!dpi_isa_runs(isa))
+    dpi_cpu_detect(&cpu);
+    const int row = row_of(isa, &cpu);
+    if (row < 0)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "instruction set %s: this processor has %s at best", dpi_isa_name(isa),
-                        dpi_isa_name(dpi_isa_best()));
-    if (isa == DPI_ISA_AUTO)
-        isa = dpi_isa_best();
-    dpi_cpu_detect(&cpu);
-    int last = N_SETS - 1;
-    while (sets[last].isa != isa)
-        last--;
-    for (int i = 0; i <= last; i++)
+                        dpi_isa_name(sets[row_of(DPI_ISA_AUTO, &cpu)].isa));
+    for (int i = 0; i <= row; i++)
         if (runs(&sets[i], &cpu))
             sets[i].init(kernels);
-    kernels->isa = isa;
+    kernels->isa = sets[row].isa;
     kernels->tuning = cpu.tuning;
     return DPI_STATUS_OK;
 }

@@ -11,10 +11,7 @@
 #include "base/struct.h"
 #include "kernels/kernels.h"
 
-void dpi_machine_init_size(dpi_machine *machine, size_t size) {
-    const dpi_machine made = {0};
-    dpi_struct_init(machine, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_machine, 0)
 
 enum {
     REPEATS = 5,

@@ -5,20 +5,11 @@
 #include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
 
-void dpi_generate_input_init_size(dpi_generate_input *input, size_t size) {
-    const dpi_generate_input made = {0};
-    dpi_struct_init(input, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_generate_input, 0)
 
-void dpi_generate_hooks_init_size(dpi_generate_hooks *hooks, size_t size) {
-    const dpi_generate_hooks made = {0};
-    dpi_struct_init(hooks, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_generate_hooks, 0)
 
-void dpi_generate_result_init_size(dpi_generate_result *result, size_t size) {
-    const dpi_generate_result made = {0};
-    dpi_struct_init(result, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_generate_result, 0)
 
 /* Draws the text; *result counts along. */
 static dpi_status run(dpi_generation *g, const dpi_generate_input *input,
@@ -69,13 +60,10 @@ static dpi_status create(dpi_session *session, dpi_sampler *sampler, const dpi_g
 dpi_status dpi_generate(dpi_session *session, dpi_sampler *sampler, const dpi_generate_input *input,
                         const dpi_generate_hooks *hooks, dpi_generate_result *result,
                         dpi_error *err) {
-    dpi_generate_hooks h;
     dpi_generate_result drawn = {0};
     dpi_generation *g = NULL;
-    dpi_generate_hooks_init(&h);
     DPI_COPY_STRUCT(dpi_generate_input, in, input, err);
-    if (hooks)
-        DPI_TRY(dpi_struct_copy(&h, hooks, sizeof h, "dpi_generate_hooks", err));
+    DPI_COPY_STRUCT_IF(dpi_generate_hooks, h, hooks, err);
     if (result)
         DPI_CHECK_STRUCT(dpi_generate_result, result, err);
     DPI_TRY(create(session, sampler, &in, &g, err));

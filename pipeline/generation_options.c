@@ -7,10 +7,7 @@
 #include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
 
-void dpi_generation_options_init_size(dpi_generation_options *options, size_t size) {
-    const dpi_generation_options made = {0};
-    dpi_struct_init(options, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_generation_options, 0)
 
 int32_t dpi_end_is_own(int32_t end) {
     return end == DPI_END_EOG || end == DPI_END_STOP || end == DPI_END_WORDS;

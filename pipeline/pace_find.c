@@ -23,10 +23,7 @@ typedef struct walk {
     int32_t n_live;
 } walk;
 
-void dpi_pace_search_init_size(dpi_pace_search *search, size_t size) {
-    const dpi_pace_search made = {.n_texts = TEXTS};
-    dpi_struct_init(search, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_pace_search, .n_texts = TEXTS)
 
 static dpi_status check_search(const dpi_pace_search *x, dpi_error *err) {
     if (!x)
@@ -148,10 +145,7 @@ static dpi_status find(walk *w, int32_t n_tokens, dpi_error *err) {
 
 dpi_status dpi_pace_find(const dpi_pace_search *search, dpi_sampler_options *method,
                          dpi_error *err) {
-    dpi_pace_search x;
-    dpi_pace_search_init(&x);
-    if (search)
-        DPI_TRY(dpi_struct_copy(&x, search, sizeof x, "dpi_pace_search", err));
+    DPI_COPY_STRUCT_IF(dpi_pace_search, x, search, err);
     walk w = {.search = search ? &x : NULL};
     if (x.texts)
         *x.texts = NULL;

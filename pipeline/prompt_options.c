@@ -10,10 +10,7 @@
 
 static const char placeholder[] = DPI_REFERENCE_MARK, label_mark[] = DPI_LABEL_MARK;
 
-void dpi_prompt_options_init_size(dpi_prompt_options *options, size_t size) {
-    const dpi_prompt_options made = {.chat = DPI_CHAT_AUTO};
-    dpi_struct_init(options, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_prompt_options, .chat = DPI_CHAT_AUTO)
 
 int dpi_count_references(dpi_bytes text) {
     int n = 0;

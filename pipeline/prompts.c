@@ -14,10 +14,7 @@
 #include "pipeline/prompts.h"
 #include "tokenizer/tokenizer.h"
 
-void dpi_prompts_info_init_size(dpi_prompts_info *info, size_t size) {
-    const dpi_prompts_info made = {0};
-    dpi_struct_init(info, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_prompts_info, 0)
 
 /* A text that the prompts own, private memory. data NULL: none. */
 typedef struct owned_text {

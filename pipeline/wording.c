@@ -11,10 +11,7 @@
 #include "base/utf8.h"
 #include "dpinfer/prompt_texts.h"
 
-void dpi_wording_init_size(dpi_wording *wording, size_t size) {
-    const dpi_wording made = {.repeat_penalty = 1};
-    dpi_struct_init(wording, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_wording, .repeat_penalty = 1)
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
 

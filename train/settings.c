@@ -67,14 +67,11 @@ static const key_spec keys[] = {
 };
 enum { N_KEYS = sizeof keys / sizeof keys[0] };
 
-void dpi_train_config_init_size(dpi_train_config *config, size_t size) {
-    const dpi_train_config made = {.output_type = "Q8_0", .name = "dpinfer",
-        .n_layer = 5, .dim = 256, .n_head = 8, .n_kv_head = 4, .ffn = 640, .context = 1024,
-        .tied = 1, .rope_theta = 10000, .batch_tokens = 8192, .lr = 2e-3, .lr_floor = 2e-5,
-        .warmup = 100, .beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1, .clip = 1,
-        .checkpoint_steps = 100, .heldout_steps = 200, .heldout_rows = 32};
-    dpi_struct_init(config, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_train_config,
+    .output_type = "Q8_0", .name = "dpinfer", .n_layer = 5, .dim = 256, .n_head = 8, .n_kv_head = 4,
+    .ffn = 640, .context = 1024, .tied = 1, .rope_theta = 10000, .batch_tokens = 8192, .lr = 2e-3,
+    .lr_floor = 2e-5, .warmup = 100, .beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1, .clip = 1,
+    .checkpoint_steps = 100, .heldout_steps = 200, .heldout_rows = 32)
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 

@@ -23,15 +23,9 @@
 #include "train/settings.h"
 #include "train/tensors.h"
 
-void dpi_train_hooks_init_size(dpi_train_hooks *hooks, size_t size) {
-    const dpi_train_hooks made = {0};
-    dpi_struct_init(hooks, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_train_hooks, 0)
 
-void dpi_train_info_init_size(dpi_train_info *info, size_t size) {
-    const dpi_train_info made = {0};
-    dpi_struct_init(info, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_train_info, 0)
 
 /* Rows that are computed before their gradients are added up: bounds the memory for gradients. A
  * constant, so that the order of additions does not depend on the number of threads. */
@@ -430,12 +424,9 @@ static dpi_status after_step(dpi_train *t, const dpi_train_hooks *hooks, dpi_tra
 }
 
 dpi_status dpi_train_run(dpi_train *t, const dpi_train_hooks *given, dpi_error *err) {
-    dpi_train_hooks hooks;
-    dpi_train_hooks_init(&hooks);
     if (!t)
         return dpi_fail(err, DPI_STATUS_ARG, "train must not be NULL");
-    if (given)
-        DPI_TRY(dpi_struct_copy(&hooks, given, sizeof hooks, "dpi_train_hooks", err));
+    DPI_COPY_STRUCT_IF(dpi_train_hooks, hooks, given, err);
     while (t->state.step < t->steps) {
         dpi_train_progress p;
         if (hooks.cancel && hooks.cancel(hooks.user)) {

@@ -16,15 +16,9 @@
 
 enum { K = 10 }; /* nearest words */
 
-void dpi_attack_options_init_size(dpi_attack_options *options, size_t size) {
-    const dpi_attack_options made = {0};
-    dpi_struct_init(options, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_attack_options, 0)
 
-void dpi_attack_result_init_size(dpi_attack_result *result, size_t size) {
-    const dpi_attack_result made = {0};
-    dpi_struct_init(result, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_attack_result, 0)
 
 /* ---- Life cycle ------------------------------------------------------------------------------ */
 

@@ -176,10 +176,7 @@ dpi_status dpi_renyi_epsilon(double divergence, double delta, int32_t order, dou
 
 /* ---- Costs ----------------------------------------------------------------------------------- */
 
-void dpi_cost_init_size(dpi_cost *cost, size_t size) {
-    const dpi_cost made = {0};
-    dpi_struct_init(cost, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_cost, 0)
 
 static dpi_status check_part(const dpi_cost_part *p, dpi_error *err) {
     static const char *const names[] = {"rho", "eta", "epsilon", "sigma", "epsilon"};

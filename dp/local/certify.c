@@ -225,10 +225,7 @@ static void conclude(const dpi_local *l, const columns *all, dpi_certificate *c)
     c->best_guess = guess / l->n;
 }
 
-void dpi_certificate_init_size(dpi_certificate *certificate, size_t size) {
-    const dpi_certificate made = {0};
-    dpi_struct_init(certificate, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_certificate, 0)
 
 dpi_status dpi_local_certify(const dpi_local *l, dpi_certificate *certificate, dpi_error *err) {
     columns all;

@@ -14,14 +14,8 @@
 enum { DIM_MAX = 1 << 14 };
 #define SCORE_MOST (INT64_C(80) << DPI_LOCAL_BITS)
 
-void dpi_perturb_options_init_size(dpi_perturb_options *options, size_t size) {
-    const dpi_perturb_options made = {.mechanism = DPI_WORDS_RANTEXT,
-        .epsilon = 6,
-        .rare = .9,
-        .replaced = .3,
-        .group_size = 20};
-    dpi_struct_init(options, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_perturb_options,
+    .mechanism = DPI_WORDS_RANTEXT, .epsilon = 6, .rare = .9, .replaced = .3, .group_size = 20)
 
 const char *dpi_words_mechanism_name(int32_t mechanism) {
     static const char *const names[] = {"rantext", "santext+", "custext+", "exponential",

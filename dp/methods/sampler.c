@@ -21,10 +21,7 @@ void dpi_sampler_options_init_size(dpi_sampler_options *options, size_t size) {
     dpi_struct_init(options, size, &made, sizeof made);
 }
 
-void dpi_sampler_plan_init_size(dpi_sampler_plan *plan, size_t size) {
-    const dpi_sampler_plan made = {0};
-    dpi_struct_init(plan, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_sampler_plan, 0)
 
 static dpi_status check_references(const dpi_sampler_options *o, const dpi_method_ops *m,
                                    dpi_error *err) {

@@ -22,10 +22,7 @@ static dpi_status check(const dpi_sampler *s, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-void dpi_part_init_size(dpi_part *part, size_t size) {
-    const dpi_part made = {.count = 1};
-    dpi_struct_init(part, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_part, .count = 1)
 
 dpi_status dpi_sampler_begin_part(dpi_sampler *s, const dpi_part *part, dpi_error *err) {
     if (!s)

@@ -19,11 +19,8 @@ static const double CHANGE = 2e-4;
 /* The first grid of a law has some 2^12 points, the finest one 2^18: their number is the time. */
 enum { CELLS = 4096, GRIDS = 4 };
 
-void dpi_gaussian_init_size(dpi_gaussian *gaussian, size_t size) {
-    const dpi_gaussian made = {
-        .sigma = 1, .sampling = 1, .n_steps = 1, .accountant = DPI_GAUSSIAN_PLD};
-    dpi_struct_init(gaussian, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_gaussian,
+    .sigma = 1, .sampling = 1, .n_steps = 1, .accountant = DPI_GAUSSIAN_PLD)
 
 static dpi_status check(const dpi_gaussian *g, double delta, dpi_error *err) {
     if (!(g->sigma >= SIGMA_MIN && g->sigma <= SIGMA_MAX))

@@ -20,16 +20,7 @@ INLINE vecf load_part(const float *p, part n) {
     return vld1q_f32(some);
 }
 
-INLINE void store_part(float *p, vecf v, part n) {
-    float some[LANES];
-    if (n >= LANES) {
-        vst1q_f32(p, v);
-        return;
-    }
-    vst1q_f32(some, v);
-    for (int i = 0; i < n; i++)
-        p[i] = some[i];
-}
+INLINE void store_part(float *p, vecf v, part n) { store_lanes(p, v, n); }
 
 INLINE vecf load_f16s(const uint16_t *p, part n) {
     uint16_t some[LANES] = {0};
@@ -182,27 +173,8 @@ static void matmul_f32_neon(float *y, int64_t y_stride, const float *x, int64_t 
 
 #include "kernels/curves_tmpl.h"
 #include "kernels/attend_tmpl.h"
-
-static void geglu_neon(float *g, const float *u, int64_t n) { geglu(g, u, n); }
-static void soft_cap_neon(float *x, float cap, int64_t n) { soft_cap(x, cap, n); }
-static void rope_halves_neon(float *x, const float *cs, int32_t n_head, int32_t head_dim,
-                             int32_t n_rot) {
-    rope_halves(x, cs, n_head, head_dim, n_rot);
-}
-
-static void attend_f32_neon(float *acc, float *m, float *l, const float *q, const float *k,
-                            const float *v, int32_t n_q, int32_t first, int32_t n,
-                            int32_t head_dim, int32_t head_dim_v, float scale, float cap,
-                            const float *next_k, const float *next_v) {
-    attend(acc, m, l, q, k, v, n_q, first, n, head_dim, head_dim_v, scale, cap, next_k, next_v, 0);
-}
-
-static void attend_f16_neon(float *acc, float *m, float *l, const float *q, const uint16_t *k,
-                            const uint16_t *v, int32_t n_q, int32_t first, int32_t n,
-                            int32_t head_dim, int32_t head_dim_v, float scale, float cap,
-                            const uint16_t *next_k, const uint16_t *next_v) {
-    attend(acc, m, l, q, k, v, n_q, first, n, head_dim, head_dim_v, scale, cap, next_k, next_v, 1);
-}
+#define NAME(kernel) kernel##_neon
+#include "kernels/vector_slots_tmpl.h"
 
 /* ---- What the processor can do --------------------------------------------------------------- */
 
@@ -241,13 +213,9 @@ void dpi_kernels_init_neon(dpi_kernels *k) {
     k->rope = rope_neon;
     k->add = add_neon;
     k->swiglu = swiglu_neon;
-    k->geglu = geglu_neon;
-    k->soft_cap = soft_cap_neon;
-    k->rope_halves = rope_halves_neon;
     k->f16_to_f32 = f16_to_f32_neon;
     k->f32_to_f16 = f32_to_f16_neon;
     k->matmul_f32 = matmul_f32_neon;
-    k->attend_f32 = attend_f32_neon;
-    k->attend_f16 = attend_f16_neon;
+    init_vectors(k);
     dpi_kernels_init_neon_q(k);
 }

@@ -45,16 +45,7 @@ INLINE vecf high_f16(vec v) {
     return vcvt_f32_f16(vreinterpret_f16_s16(vshrn_n_s32(v, 16)));
 }
 INLINE vecf load_f16s(const unsigned char *p) { return widen_f16s(p); }
-INLINE void store_f(float *p, vecf v, int32_t n) {
-    float some[LANES];
-    if (n >= LANES) {
-        vst1q_f32(p, v);
-        return;
-    }
-    vst1q_f32(some, v);
-    for (int32_t i = 0; i < n; i++)
-        p[i] = some[i];
-}
+INLINE void store_f(float *p, vecf v, int32_t n) { store_lanes(p, v, n); }
 
 #if DOTPROD
 typedef vec sums;

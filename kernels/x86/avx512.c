@@ -179,27 +179,8 @@ INLINE float reduce_max(vecf v) { return _mm512_reduce_max_ps(v); }
 
 #include "kernels/curves_tmpl.h"
 #include "kernels/attend_tmpl.h"
-
-static void geglu_avx512(float *g, const float *u, int64_t n) { geglu(g, u, n); }
-static void soft_cap_avx512(float *x, float cap, int64_t n) { soft_cap(x, cap, n); }
-static void rope_halves_avx512(float *x, const float *cs, int32_t n_head, int32_t head_dim,
-                               int32_t n_rot) {
-    rope_halves(x, cs, n_head, head_dim, n_rot);
-}
-
-static void attend_f32_avx512(float *acc, float *m, float *l, const float *q, const float *k,
-                              const float *v, int32_t n_q, int32_t first, int32_t n,
-                              int32_t head_dim, int32_t head_dim_v, float scale, float cap,
-                              const float *next_k, const float *next_v) {
-    attend(acc, m, l, q, k, v, n_q, first, n, head_dim, head_dim_v, scale, cap, next_k, next_v, 0);
-}
-
-static void attend_f16_avx512(float *acc, float *m, float *l, const float *q, const uint16_t *k,
-                              const uint16_t *v, int32_t n_q, int32_t first, int32_t n,
-                              int32_t head_dim, int32_t head_dim_v, float scale, float cap,
-                              const uint16_t *next_k, const uint16_t *next_v) {
-    attend(acc, m, l, q, k, v, n_q, first, n, head_dim, head_dim_v, scale, cap, next_k, next_v, 1);
-}
+#define NAME(kernel) kernel##_avx512
+#include "kernels/vector_slots_tmpl.h"
 
 /* ---- What the processor can do --------------------------------------------------------------- */
 
@@ -253,14 +234,10 @@ void dpi_kernels_init_avx512(dpi_kernels *k) {
     k->rope = rope_avx512;
     k->add = add_avx512;
     k->swiglu = swiglu_avx512;
-    k->geglu = geglu_avx512;
-    k->soft_cap = soft_cap_avx512;
-    k->rope_halves = rope_halves_avx512;
     k->f16_to_f32 = f16_to_f32_avx512;
     k->f32_to_f16 = f32_to_f16_avx512;
     k->matmul_f32 = matmul_f32_avx512;
-    k->attend_f32 = attend_f32_avx512;
-    k->attend_f16 = attend_f16_avx512;
+    init_vectors(k);
     dpi_kernels_init_avx512_q(k);
     dpi_kernels_init_avx512_sampler(k);
 }

@@ -14,10 +14,7 @@
 #include "pipeline/run.h"
 #include "pipeline/ledger/amount.h"
 
-void dpi_claim_init_size(dpi_claim *claim, size_t size) {
-    const dpi_claim made = {.epsilon = INFINITY};
-    dpi_struct_init(claim, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_claim, .epsilon = INFINITY)
 
 dpi_claim_part *dpi_claim_add(dpi_claim *claim, const char *mechanism) {
     const int32_t id = dpi_mechanism_find(mechanism);

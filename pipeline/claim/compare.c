@@ -10,10 +10,7 @@
 #include "base/struct.h"
 #include "pipeline/journal/json_text.h"
 
-void dpi_verification_init_size(dpi_verification *result, size_t size) {
-    const dpi_verification made = {0};
-    dpi_struct_init(result, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_verification, 0)
 
 void dpi_verification_free(dpi_verification *result) {
     free(result->fields);

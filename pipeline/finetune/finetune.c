@@ -133,10 +133,7 @@ int32_t dpi_finetune_steps_unchanged(const dpi_finetune *f) {
 
 /* ---- The plan -------------------------------------------------------------------------------- */
 
-void dpi_finetune_plan_init_size(dpi_finetune_plan *plan, size_t size) {
-    const dpi_finetune_plan made = {0};
-    dpi_struct_init(plan, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_finetune_plan, 0)
 
 /* Beside what is counted: what the C library and OpenMP hold, and one part in GAPS, which the heap
  * loses between pieces. */

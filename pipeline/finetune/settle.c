@@ -16,13 +16,10 @@
 #include "pipeline/finetune/finetune.h"
 #include "pipeline/release/payers.h"
 
-void dpi_finetune_options_init_size(dpi_finetune_options *options, size_t size) {
-    const dpi_finetune_options made = {
-        .chat = DPI_CHAT_AUTO, .n_positions = 256, .max_per_unit = 4, .mismatch = .2, .n_wrong = 4,
-        .delta = 1e-6, .n_steps = 100, .rank = 1, .alpha = 16, .targets = DPI_FINETUNE_ALL,
-        .clip = 1, .n_warmup = 10, .checkpoint_steps = 10};
-    dpi_struct_init(options, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_finetune_options,
+    .chat = DPI_CHAT_AUTO, .n_positions = 256, .max_per_unit = 4, .mismatch = .2, .n_wrong = 4,
+    .delta = 1e-6, .n_steps = 100, .rank = 1, .alpha = 16, .targets = DPI_FINETUNE_ALL, .clip = 1,
+    .n_warmup = 10, .checkpoint_steps = 10)
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 

@@ -17,10 +17,7 @@
 #include "dpinfer/memory.h"
 #include "pipeline/journal/journal.h"
 
-void dpi_journal_options_init_size(dpi_journal_options *options, size_t size) {
-    const dpi_journal_options made = {.every = 1};
-    dpi_struct_init(options, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_journal_options, .every = 1)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
@@ -132,10 +129,7 @@ static dpi_status check_options(const char *folder, const dpi_journal_options *o
 
 dpi_status dpi_journal_open(const char *folder, const dpi_journal_options *options,
                             dpi_journal **journal, dpi_error *err) {
-    dpi_journal_options o;
-    dpi_journal_options_init(&o);
-    if (options)
-        DPI_TRY(dpi_struct_copy(&o, options, sizeof o, "dpi_journal_options", err));
+    DPI_COPY_STRUCT_IF(dpi_journal_options, o, options, err);
     DPI_TRY(check_options(folder, &o, err));
     dpi_journal *j = calloc(1, sizeof *j);
     if (!j || !(j->folder = strdup(folder))) {

@@ -13,10 +13,7 @@
 #include "base/struct.h"
 #include "pipeline/ledger/amount.h"
 
-void dpi_ledger_options_init_size(dpi_ledger_options *o, size_t size) {
-    const dpi_ledger_options made = {.busy_ms = 10000};
-    dpi_struct_init(o, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_ledger_options, .busy_ms = 10000)
 void dpi_dataset_options_init_size(dpi_dataset_options *o, size_t size) {
     dpi_dataset_options made = {0};
     dpi_privacy_unit_init(&made.unit);
@@ -41,12 +38,9 @@ const char *dpi_scope_name(int32_t scope) {
 
 dpi_status dpi_ledger_open(const char *path, const dpi_ledger_options *options,
                            dpi_ledger **ledger, dpi_error *err) {
-    dpi_ledger_options o;
-    dpi_ledger_options_init(&o);
     if (!path || !ledger)
         return dpi_fail(err, DPI_STATUS_ARG, "the path or the ledger is NULL");
-    if (options)
-        DPI_TRY(dpi_struct_copy(&o, options, sizeof o, "dpi_ledger_options", err));
+    DPI_COPY_STRUCT_IF(dpi_ledger_options, o, options, err);
     DPI_TRY(dpi_check_range("busy_ms", o.busy_ms, 0, 600000, err));
     if (o.create && o.read_only)
         return dpi_fail(err, DPI_STATUS_ARG, "create and read_only: allowed is one of them");
@@ -262,33 +256,29 @@ static dpi_status insert(dpi_ledger *l, const dpi_dataset_options *o, int32_t or
                       DPI_UNIT_VALUES(o->unit));
 }
 
-static dpi_status add(dpi_ledger *l, const dpi_dataset_options *o, dpi_error *err) {
+dpi_status dpi_ledger_add(dpi_ledger *l, const dpi_dataset_options *options, dpi_error *err) {
     uint8_t key[DPI_LEDGER_KEY_BYTES];
     int32_t order;
     double budget;
-    if (!o->name || !o->name[0])
+    DPI_COPY_STRUCT(dpi_dataset_options, o, options, err);
+    if (!o.name || !o.name[0])
         return dpi_fail(err, DPI_STATUS_ARG, "the dataset has no name");
-    DPI_TRY(dpi_ledger_check_text("the name of a dataset", o->name, DPI_DATASET_NAME_MAX, err));
-    DPI_TRY(dpi_check_range("scope", o->scope, DPI_SCOPE_DATASET, DPI_SCOPE_UNIT, err));
+    DPI_TRY(dpi_ledger_check_text("the name of a dataset", o.name, DPI_DATASET_NAME_MAX, err));
+    DPI_TRY(dpi_check_range("scope", o.scope, DPI_SCOPE_DATASET, DPI_SCOPE_UNIT, err));
     dpi_privacy_unit open;
     dpi_privacy_unit_init(&open);
-    DPI_TRY(dpi_privacy_unit_join(&open, &o->unit, o->name, err)); /* checks it */
-    DPI_TRY(dpi_renyi_order(o->epsilon, o->delta, &order, err));
-    DPI_TRY(dpi_renyi_budget(o->epsilon, o->delta, order, &budget, err));
+    DPI_TRY(dpi_privacy_unit_join(&open, &o.unit, o.name, err)); /* checks it */
+    DPI_TRY(dpi_renyi_order(o.epsilon, o.delta, &order, err));
+    DPI_TRY(dpi_renyi_budget(o.epsilon, o.delta, order, &budget, err));
     DPI_TRY(dpi_random_fill(NULL, NULL, key, sizeof key, err));
     pthread_mutex_lock(&l->lock);
     dpi_status status = dpi_sql_begin(l, err);
     if (status == DPI_STATUS_OK)
         status = dpi_sql_end(
-            l, insert(l, o, order, dpi_ledger_amount_down(budget), key, err), err);
+            l, insert(l, &o, order, dpi_ledger_amount_down(budget), key, err), err);
     pthread_mutex_unlock(&l->lock);
     dpi_wipe(key, sizeof key);
     return status;
-}
-
-dpi_status dpi_ledger_add(dpi_ledger *l, const dpi_dataset_options *options, dpi_error *err) {
-    DPI_COPY_STRUCT(dpi_dataset_options, o, options, err);
-    return add(l, &o, err);
 }
 
 static dpi_status seal(dpi_ledger *l, const char *dataset, dpi_error *err) {

@@ -170,7 +170,6 @@ static dpi_status open_all(dpi_extract *x, dpi_error *err) {
 dpi_status dpi_extract_open(const dpi_extract_options *options, dpi_extract **extract,
                             dpi_error *err) {
     DPI_COPY_STRUCT(dpi_extract_options, o, options, err);
-    DPI_CHECK_FIXED(dpi_session_options, &o.session, err);
     dpi_extract *x = calloc(1, sizeof *x);
     if (!x)
         return dpi_no_memory(err, "a session");

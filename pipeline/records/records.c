@@ -245,11 +245,8 @@ static dpi_status create(int32_t kind, dpi_records **records, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-void dpi_records_options_init_size(dpi_records_options *options, size_t size) {
-    const dpi_records_options made = {.text_field = "text",
-        .delimiter = ',', .max_expanded = INT64_C(1) << 32};
-    dpi_struct_init(options, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_records_options,
+    .text_field = "text", .delimiter = ',', .max_expanded = INT64_C(1) << 32)
 
 static bool copy_label_fields(dpi_records *r, const dpi_records_options *o) {
     const char *const *fields = o->n_label_fields > 0 ? o->label_fields : &o->label_field;
@@ -262,11 +259,7 @@ static bool copy_label_fields(dpi_records *r, const dpi_records_options *o) {
     return true;
 }
 
-static dpi_status copy_options(const dpi_records_options *options, dpi_records_options *o,
-                               dpi_error *err) {
-    dpi_records_options_init(o);
-    if (options)
-        DPI_TRY(dpi_struct_copy(o, options, sizeof *o, "dpi_records_options", err));
+static dpi_status check_options(const dpi_records_options *o, dpi_error *err) {
     if (!o->text_field)
         return dpi_fail(err, DPI_STATUS_ARG, "text_field is NULL, must be a string");
     if (o->delimiter < 1 || o->delimiter == '"' || o->delimiter == '\n' || o->delimiter == '\r')
@@ -312,10 +305,10 @@ static dpi_status finish(dpi_records *r, dpi_status status, dpi_records **record
 
 dpi_status dpi_records_open(const char *path, const dpi_records_options *options,
                             dpi_records **records, dpi_error *err) {
-    dpi_records_options o;
     dpi_records *r;
     int32_t kind;
-    DPI_TRY(copy_options(options, &o, err));
+    DPI_COPY_STRUCT_IF(dpi_records_options, o, options, err);
+    DPI_TRY(check_options(&o, err));
     DPI_TRY(find_kind(path, &kind, err));
     DPI_TRY(begin(path, kind, &o, &r, err));
     return finish(r, kind == DPI_RECORD_FILE ? open_folder(r, err) : open_file(r, err), records,
@@ -325,9 +318,9 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
 dpi_status dpi_records_open_buffer(const void *data, size_t n_bytes, int32_t kind,
                                    const dpi_records_options *options, dpi_records **records,
                                    dpi_error *err) {
-    dpi_records_options o;
     dpi_records *r;
-    DPI_TRY(copy_options(options, &o, err));
+    DPI_COPY_STRUCT_IF(dpi_records_options, o, options, err);
+    DPI_TRY(check_options(&o, err));
     DPI_TRY(dpi_check_range("kind", kind, DPI_RECORD_LINE, DPI_RECORD_ROW, err));
     DPI_TRY(begin("the text in memory", kind, &o, &r, err));
     r->content = dpi_span_copy(n_bytes > 0 ? data : "", n_bytes);

@@ -18,10 +18,7 @@ struct dpi_counts {
     void *random_user;
 };
 
-void dpi_counts_options_init_size(dpi_counts_options *o, size_t size) {
-    const dpi_counts_options made = {.n_groups = 1};
-    dpi_struct_init(o, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_counts_options, .n_groups = 1)
 
 void dpi_counts_info_init_size(dpi_counts_info *info, size_t size) {
     dpi_counts_info made = {0};

@@ -13,10 +13,7 @@
 
 enum { DEFAULT_RECORD = 300 }; /* tokens: a page */
 
-void dpi_release_plan_init_size(dpi_release_plan *needs, size_t size) {
-    const dpi_release_plan made = {0};
-    dpi_struct_init(needs, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_release_plan, 0)
 
 static double now(void) {
     struct timespec t;

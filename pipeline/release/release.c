@@ -209,10 +209,7 @@ int64_t dpi_release_null_records(const dpi_release *r) {
     return is_count_told(r) ? r->source.n_null : -1;
 }
 
-void dpi_release_progress_init_size(dpi_release_progress *progress, size_t size) {
-    const dpi_release_progress made = {0};
-    dpi_struct_init(progress, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_release_progress, 0)
 
 dpi_status dpi_release_progress_get(const dpi_release *r, dpi_release_progress *progress,
                                     dpi_error *err) {

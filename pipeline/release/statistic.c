@@ -22,10 +22,7 @@ struct dpi_statistic {
     int64_t *numbers; /* [n] private until they are released */
 };
 
-void dpi_statistic_options_init_size(dpi_statistic_options *o, size_t size) {
-    const dpi_statistic_options made = {.delta = 1e-6};
-    dpi_struct_init(o, size, &made, sizeof made);
-}
+DPI_STRUCT_DEFAULTS(dpi_statistic_options, .delta = 1e-6)
 
 /* The claim, of which the first part is the mechanism. */
 static dpi_status settle(dpi_statistic *s, dpi_error *err) {
