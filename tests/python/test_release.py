@@ -95,6 +95,7 @@ def test_texts(model: dpinfer.Model) -> None:
     assert started.complete and release[1].index == 1 and len(release) == 3
     frame = pytest.importorskip("pandas").DataFrame(release.to_dicts()).set_index("index")
     assert release.to_pandas().equals(frame)
+    pytest.importorskip("pyarrow")
     assert release.to_arrow().to_pylist() == release.to_dicts()
     assert release.progress["n_drawn"] == sum(one.tokens for one in release.texts)
     assert release.null_records == 0
