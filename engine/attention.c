@@ -172,60 +172,147 @@ static float scale_at(const dpi_config *c, int32_t position) {
                    (1 + c->temperature_scale * log(1 + position / c->n_ctx_original)));
 }
 
-/* One item, block by block of positions. `next` is the thread's next item; the same after the last
- * one. */
-static void attend(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q_rows, int64_t item,
-                   int64_t next) {
-    dpi_session *s = p->s;
+/* Heads that share K and V, of one row or of several that stand side by side. What they have of the
+ * positions so far is acc / l. */
+typedef struct heads {
+    const float *q;
+    float *acc, *m, *l;
+    int32_t n;
+} heads;
+
+static heads heads_begin(heads of, int32_t head_dim_v) {
+    memset(of.acc, 0, (size_t)of.n * (size_t)head_dim_v * sizeof *of.acc);
+    for (int32_t h = 0; h < of.n; h++) {
+        of.m[h] = -INFINITY;
+        of.l[h] = 0;
+    }
+    return of;
+}
+
+/* Of `of`, those of row i of rows that have n heads each. */
+static heads heads_of_row(const dpi_shape *c, heads of, int32_t i, int32_t n) {
+    const int64_t at = (int64_t)i * n;
+    return (heads){of.q + at * c->head_dim, of.acc + at * c->head_dim_v, of.m + at, of.l + at, n};
+}
+
+/* The first block that an item attends to, and the one after the last. */
+static int32_t first_block(const dpi_pass *p, int32_t layer, int64_t item) {
+    return first_of(p, layer, row_of(p, item)) / DPI_KV_BLOCK;
+}
+static int32_t end_block(const dpi_pass *p, int64_t item) {
+    return p->s->row_pos[row_of(p, item)] / DPI_KV_BLOCK + 1;
+}
+
+/* Blocks [block, end) of the positions that an item attends to. `next` is the thread's next item;
+ * the same after the last one. */
+static void attend_to(const dpi_pass *p, heads of, int32_t layer, int64_t item, int32_t block,
+                      int32_t end, int64_t next) {
+    const dpi_session *s = p->s;
     const dpi_config *config = &s->model->config;
     const dpi_shape *c = p->shape;
-    int32_t head = head_of(p, item), n_q = c->n_head / c->n_kv_head;
-    int32_t seq = s->row_seq[row_of(p, item)], length = s->row_pos[row_of(p, item)] + 1;
-    const float *q = heads_at(p, q_rows, item);
-    float *att = heads_at(p, y, item);
-    float *m = s->work.ml + (int64_t)p->thread * 2 * n_q, *l = m + n_q;
+    const int32_t head = head_of(p, item), row = row_of(p, item), seq = s->row_seq[row];
+    const int32_t length = s->row_pos[row] + 1, first = first_of(p, layer, row);
     const float scale = scale_at(config, length - 1);
-    const int32_t first = first_of(p, layer, row_of(p, item));
-    const int32_t next_first = first_of(p, layer, row_of(p, next));
-    memset(att, 0, (size_t)n_q * (size_t)c->head_dim_v * sizeof *att);
-    for (int32_t h = 0; h < n_q; h++) {
-        m[h] = -INFINITY;
-        l[h] = 0;
-    }
-    for (int32_t block = first / DPI_KV_BLOCK, at = block * DPI_KV_BLOCK; at < length;
-         at += DPI_KV_BLOCK, block++) {
+    for (int32_t at = block * DPI_KV_BLOCK; block < end; at += DPI_KV_BLOCK, block++) {
         const int32_t skipped = first > at ? first - at : 0;
         int32_t n = length - at < DPI_KV_BLOCK ? length - at : DPI_KV_BLOCK;
         void *k = dpi_kv_k(&s->kv, seq, block, layer, head);
         void *v = dpi_kv_v(&s->kv, seq, block, layer, head);
         void *next_k = k, *next_v = v; /* of a prompt: its rows share blocks, which stay in cache */
         if (!p->batch->is_prompt) {
-            bool more = at + n < length;
+            bool more = block + 1 < end;
             int32_t then = more ? seq : s->row_seq[row_of(p, next)];
             int32_t h = more ? head : head_of(p, next);
-            int32_t b = more ? block + 1 : next_first / DPI_KV_BLOCK;
+            int32_t b = more ? block + 1 : first_block(p, layer, next);
             next_k = dpi_kv_k(&s->kv, then, b, layer, h);
             next_v = dpi_kv_v(&s->kv, then, b, layer, h);
         }
         if (s->kv.type == DPI_KV_F32)
-            s->kernels.attend_f32(att, m, l, q, k, v, n_q, skipped, n, c->head_dim, c->head_dim_v,
-                                  scale, config->attention_cap, next_k, next_v);
+            s->kernels.attend_f32(of.acc, of.m, of.l, of.q, k, v, of.n, skipped, n, c->head_dim,
+                                  c->head_dim_v, scale, config->attention_cap, next_k, next_v);
         else
-            s->kernels.attend_f16(att, m, l, q, k, v, n_q, skipped, n, c->head_dim, c->head_dim_v,
-                                  scale, config->attention_cap, next_k, next_v);
+            s->kernels.attend_f16(of.acc, of.m, of.l, of.q, k, v, of.n, skipped, n, c->head_dim,
+                                  c->head_dim_v, scale, config->attention_cap, next_k, next_v);
     }
-    for (int32_t h = 0; h < n_q; h++) {
-        float by = 1 / l[h];
-        for (int32_t i = 0; i < c->head_dim_v; i++)
-            att[h * c->head_dim_v + i] *= by;
+}
+
+/* Divides by the sums of the softmax. to may be of.acc. */
+static void heads_end(heads of, float *to, int32_t head_dim_v) {
+    for (int32_t h = 0; h < of.n; h++) {
+        float by = 1 / of.l[h];
+        for (int32_t i = 0; i < head_dim_v; i++)
+            to[h * head_dim_v + i] = of.acc[h * head_dim_v + i] * by;
+    }
+}
+
+/* One item of a step. */
+static void attend(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q, int64_t item,
+                   int64_t next) {
+    const dpi_shape *c = p->shape;
+    const int32_t n_q = c->n_head / c->n_kv_head;
+    float *ml = p->s->work.ml + p->thread * p->s->work.n_ml;
+    heads of = {heads_at(p, q, item), heads_at(p, y, item), ml, ml + n_q, n_q};
+    heads_begin(of, c->head_dim_v);
+    attend_to(p, of, layer, item, first_block(p, layer, item), end_block(p, item), next);
+    heads_end(of, of.acc, c->head_dim_v);
+}
+
+/* n items of a prompt, rows side by side of one head. Blocks that all of them see whole they attend
+ * to together: K and V are read and widened once for several rows, though one head may have them.
+ * A head gets the same bits so, since a kernel computes each head by itself. */
+static void attend_together(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q, int64_t item,
+                            int32_t n) {
+    const dpi_shape *c = p->shape;
+    const dpi_work *w = &p->s->work;
+    const int64_t last = item + n - 1;
+    const int32_t n_q = c->n_head / c->n_kv_head, of_row = n_q * c->head_dim;
+    float *ml = w->ml + p->thread * w->n_ml, *to = w->together + p->thread * w->n_together;
+    float *acc = to + (int64_t)n * of_row;
+    const heads all = heads_begin((heads){to, acc, ml, ml + n * n_q, n * n_q}, c->head_dim_v);
+    for (int32_t i = 0; i < n; i++)
+        memcpy(to + (int64_t)i * of_row, heads_at(p, q, item + i), (size_t)of_row * sizeof *to);
+    const int32_t window = first_of(p, layer, row_of(p, last));
+    const int32_t begin = (window + DPI_KV_BLOCK - 1) / DPI_KV_BLOCK;
+    const int32_t whole = (p->s->row_pos[row_of(p, item)] + 1) / DPI_KV_BLOCK;
+    const bool one_scale = p->s->model->config.temperature_scale == 0;
+    const int32_t end = one_scale && whole > begin ? whole : begin;
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t stop = end_block(p, item + i);
+        attend_to(p, heads_of_row(c, all, i, n_q), layer, item + i,
+                  first_block(p, layer, item + i), begin < stop ? begin : stop, item);
+    }
+    attend_to(p, all, layer, item, begin, end, item);
+    for (int32_t i = 0; i < n; i++) {
+        const heads row = heads_of_row(c, all, i, n_q);
+        attend_to(p, row, layer, item + i, end, end_block(p, item + i), item);
+        heads_end(row, heads_at(p, y, item + i), c->head_dim_v);
+    }
+}
+
+/* The rows of heads [begin, end), DPI_TOGETHER at a time; of these every `step`th from `at` on. */
+static void attend_prompt(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q, int64_t begin,
+                          int64_t end, int64_t at, int64_t step) {
+    const int64_t per_head = (p->n_rows + DPI_TOGETHER - 1) / DPI_TOGETHER;
+    for (int64_t i = begin * per_head + at; i < end * per_head; i += step) {
+        const int32_t row = (int32_t)(i % per_head) * DPI_TOGETHER;
+        const int32_t left = p->n_rows - row;
+        attend_together(p, y, layer, q, i / per_head * p->n_rows + row,
+                        left < DPI_TOGETHER ? left : DPI_TOGETHER);
     }
 }
 
 void dpi_pass_attend(dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q) {
     items mine = items_of(p);
+    if (p->batch->is_prompt && !mine.own_heads)
+        p->has_written = true; /* rows that go together are not those that a thread has rotated */
     dpi_pass_meet(p);
-    for (int64_t i = mine.begin; i < mine.end; i += mine.step)
-        attend(p, y, layer, q, i, i + mine.step < mine.end ? i + mine.step : i);
+    if (p->batch->is_prompt && mine.own_heads)
+        attend_prompt(p, y, layer, q, mine.begin / p->n_rows, mine.end / p->n_rows, 0, 1);
+    else if (p->batch->is_prompt)
+        attend_prompt(p, y, layer, q, 0, p->shape->n_kv_head, p->thread, p->n_threads);
+    else
+        for (int64_t i = mine.begin; i < mine.end; i += mine.step)
+            attend(p, y, layer, q, i, i + mine.step < mine.end ? i + mine.step : i);
     p->has_written = true;
     /* The product that follows expects the thread's own columns, as dpi_pass_columns has them. */
     if (!mine.own_heads || y.n % (p->n_threads * DPI_Q8_BLOCK) != 0)

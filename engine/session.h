@@ -9,7 +9,10 @@
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 
-enum { DPI_CHUNK = 64 }; /* positions of one sequence that prefill computes at a time */
+enum {
+    DPI_CHUNK = 64,   /* positions of one sequence that prefill computes at a time */
+    DPI_TOGETHER = 8, /* rows of them that attend together */
+};
 
 /* An array of activations [rows, n], row-major. */
 typedef struct dpi_rows {
@@ -45,7 +48,9 @@ typedef struct dpi_work {
     float *scratch;   /* [n_threads, DPI_TILE_OUT, max_in] weights on their way to a kernel */
     float *head;      /* [n_threads, rows, DPI_TILE_OUT] logits, or what adapters add, on their
                          way */
-    float *ml;        /* [n_threads, 2, n_head] softmax maxima and sums */
+    float *ml;        /* [n_threads, n_ml] softmax maxima and sums */
+    float *together;  /* [n_threads, n_together] queries and results of rows that attend together */
+    int64_t n_ml, n_together;
     int64_t max_in;   /* the longest row of any weight matrix */
 } dpi_work;
 

@@ -13,6 +13,8 @@
 #else
 #define VECTOR "v"
 #endif
+/* A vector that is computed here, in this order: compilers gather sums of integers into trees. */
+#define COMPUTED(vector) __asm__("" : "+" VECTOR(vector))
 /* A vector that is computed with after what is at `at` was loaded. */
 #define AFTER_LOAD(vector, at) __asm__("" : "+" VECTOR(vector) : "m"(at))
 

@@ -4,6 +4,7 @@
  * it gets init_products(), and probe_int8(). */
 #include "kernels/arm/neon_util.h"
 #include "kernels/kernels.h"
+#include "kernels/order.h"
 #include "kernels/pack.h"
 #include "kernels/weight_types.h"
 
@@ -51,6 +52,7 @@ INLINE void store_f(float *p, vecf v, int32_t n) { store_lanes(p, v, n); }
 typedef vec sums;
 INLINE sums sums_from(vec v) { return v; }
 INLINE vec sums_total(sums sum) { return sum; }
+INLINE void in_order(sums *sum) { (void)sum; }
 
 /* The four steps of a vector of activations are loaded at once. */
 INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weights, const int step,
@@ -74,6 +76,7 @@ typedef struct sums {
 
 INLINE sums sums_from(vec v) { return (sums){v, vdupq_n_s16(0)}; }
 INLINE vec sums_total(sums sum) { return sum.total; }
+INLINE void in_order(sums *sum) { COMPUTED(sum->pairs); }
 
 /* A product of two bytes is at most 128 * 127: two fit into 16 bits. */
 INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weights, const int step,

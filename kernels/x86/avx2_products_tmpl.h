@@ -3,6 +3,7 @@
  * 1) and NAME(kernel), the name of its function; it gets init_products(). */
 #include "kernels/x86/avx2_util.h"
 #include "kernels/kernels.h"
+#include "kernels/order.h"
 #include "kernels/pack.h"
 #include "kernels/weight_types.h"
 
@@ -72,6 +73,7 @@ typedef struct sums {
 
 INLINE sums sums_from(vec v) { return (sums){v, zero_i()}; }
 INLINE vec sums_total(sums sum) { return sum.total; }
+INLINE void in_order(sums *sum) { COMPUTED(sum->pairs); }
 
 /* vpmaddubsw wants unsigned bytes on the left, and saturates at 2^15: codes are at most 63, and
  * |w| * (x with the sign of w) reaches at most 2 * 128 * 127. */
