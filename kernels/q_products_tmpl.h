@@ -25,7 +25,7 @@
  *                               x - step % 4. The sums of two products of `at_once` dots, which
  *                               divides the steps, add up to less than 2^15
  *     sums_total(sums)          after the last step
- *     in_order(&sums)           has the compiler add up dot after dot. Else GCC makes a tree of sums,
+ *     in_order(&sums, step, at_once)  after a dot, has the compiler add up dot after dot. Else GCC makes a tree of sums,
  *                               and spills what waits for them: a fifth more time of several
  *                               sequences on Zen 3 (of one the tree is faster)
  *     and_bytes(v, mask)  add_high_bits(low, bits, g)  iq4_values(codes)  flip_sign(bytes)
@@ -56,7 +56,9 @@
 typedef vec sums;
 INLINE sums sums_from(vec v) { return v; }
 INLINE vec sums_total(sums sum) { return sum; }
-INLINE void in_order(sums *sum) { (void)sum; }
+INLINE void in_order(sums *sum, const int step, const int at_once) {
+    (void)sum, (void)step, (void)at_once;
+}
 INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weights, const int step,
                 const int at_once) {
     (void)signed_weights, (void)step, (void)at_once;
@@ -453,7 +455,7 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
                                              SIGNED_CODES && signed_values(type), s,
                                              dots_at_once(type));
                         if (n > 1)
-                            in_order(&sum[k * n + r]);
+                            in_order(&sum[k * n + r], s, dots_at_once(type));
                     }
                 }
             }

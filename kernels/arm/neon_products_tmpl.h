@@ -52,7 +52,9 @@ INLINE void store_f(float *p, vecf v, int32_t n) { store_lanes(p, v, n); }
 typedef vec sums;
 INLINE sums sums_from(vec v) { return v; }
 INLINE vec sums_total(sums sum) { return sum; }
-INLINE void in_order(sums *sum) { (void)sum; }
+INLINE void in_order(sums *sum, const int step, const int at_once) {
+    (void)sum, (void)step, (void)at_once;
+}
 
 /* The four steps of a vector of activations are loaded at once. */
 INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weights, const int step,
@@ -76,7 +78,12 @@ typedef struct sums {
 
 INLINE sums sums_from(vec v) { return (sums){v, vdupq_n_s16(0)}; }
 INLINE vec sums_total(sums sum) { return sum.total; }
-INLINE void in_order(sums *sum) { COMPUTED(sum->pairs); }
+INLINE void in_order(sums *sum, const int step, const int at_once) {
+    if (step % at_once == at_once - 1)
+        COMPUTED(sum->total);
+    else
+        COMPUTED(sum->pairs);
+}
 
 /* A product of two bytes is at most 128 * 127: two fit into 16 bits. */
 INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weights, const int step,

@@ -73,7 +73,12 @@ typedef struct sums {
 
 INLINE sums sums_from(vec v) { return (sums){v, zero_i()}; }
 INLINE vec sums_total(sums sum) { return sum.total; }
-INLINE void in_order(sums *sum) { COMPUTED(sum->pairs); }
+INLINE void in_order(sums *sum, const int step, const int at_once) {
+    if (step % at_once == at_once - 1)
+        COMPUTED(sum->total);
+    else
+        COMPUTED(sum->pairs);
+}
 
 /* vpmaddubsw wants unsigned bytes on the left, and saturates at 2^15: codes are at most 63, and
  * |w| * (x with the sign of w) reaches at most 2 * 128 * 127. */
