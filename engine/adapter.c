@@ -269,9 +269,10 @@ void dpi_adapters_free(dpi_adapters *adapters) {
 void dpi_model_adapted_name(const dpi_model_info *info, char name[64]) {
     static const char mark[] = "NOT PRIVATE";
     const bool adapted = info->adapter_rank > 0;
-    char suffix[96];
-    snprintf(suffix, sizeof suffix, "%s%s%s", adapted ? " + adapter " : "",
+    char suffix[128];
+    snprintf(suffix, sizeof suffix, "%s%s%s%s", adapted ? " + adapter " : "",
              adapted ? info->adapter_name : "",
+             info->n_controlled ? " + control vector" : "",
              adapted && strstr(info->name, mark) && !strstr(info->adapter_name, mark)
                  ? " (NOT PRIVATE)" : "");
     dpi_name_join(name, 64, info->name, suffix);

@@ -133,6 +133,8 @@ static void transformer(dpi_pass *p, const void *context) {
             layer_input(p, i);
         if (m->layers[i].output_scale)
             dpi_pass_scale(p, a->x, *m->layers[i].output_scale);
+        if (m->control && m->control->of[i])
+            dpi_pass_shift(p, a->x, m->control->of[i]);
     }
     if (p->batch->n_head > 0)
         head(p, context);

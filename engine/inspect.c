@@ -81,6 +81,10 @@ static dpi_status tell(const dpi_model *model, dpi_model_info *info, dpi_error *
         info->adapter_scale = model->adapters->scale;
         memcpy(info->adapter_name, model->adapters->name, sizeof info->adapter_name);
     }
+    if (model->control) {
+        info->n_controlled = model->control->n;
+        info->control_vector_scale = model->control->scale;
+    }
     info->rope_freq_base = c->rope_freq_base;
     info->rope_freq_scale = c->rope_freq_scale;
     info->rms_eps = c->rms_eps;

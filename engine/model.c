@@ -15,7 +15,7 @@ void dpi_model_options_init_size(dpi_model_options *options, size_t size) {
     dpi_model_options made = {0};
     made.use_mmap = 1;
     made.repack = DPI_REPACK_SOON;
-    made.adapter_scale = 1;
+    made.adapter_scale = made.control_vector_scale = 1;
     dpi_struct_init(options, size, &made, sizeof made);
 }
 
@@ -416,6 +416,9 @@ static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_m
             status = bind_weights(m, err);
         if (status == DPI_STATUS_OK && options->adapter)
             status = dpi_adapters_open(m, options->adapter, options->adapter_scale, err);
+        if (status == DPI_STATUS_OK && options->control_vector)
+            status = dpi_control_vector_open(m, options->control_vector,
+                                             options->control_vector_scale, err);
         if (status == DPI_STATUS_OK && (!m->vocab_only || m->logits))
             status = dpi_cpu_measure(&m->cpu, err);
         if (status == DPI_STATUS_OK && options->check_weights)
@@ -467,6 +470,7 @@ void dpi_model_close(dpi_model *m) {
     free(m->vectors);
     dpi_packed_free(m->packed);
     dpi_adapters_free(m->adapters);
+    dpi_control_vector_free(m->control);
     free(m->products);
     free(m->layers);
     dpi_vocab_free(m->vocab);

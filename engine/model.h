@@ -5,6 +5,7 @@
 
 #include "dpinfer/model.h"
 #include "engine/adapter.h"
+#include "engine/control_vector.h"
 #include "engine/config.h"
 #include "engine/matrix.h"
 #include "tokenizer/tokenizer.h"
@@ -97,6 +98,7 @@ struct dpi_model {
     dpi_product *products;    /* [n_products] that there are, in the order of a pass */
     int32_t n_products;
     dpi_adapters *adapters;   /* NULL: none */
+    dpi_control_vector *control; /* NULL: none */
     dpi_packed *packed;       /* NULL: every matrix is read as it is */
     float **vectors;          /* every owned vector, for freeing */
     int32_t n_vectors;

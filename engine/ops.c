@@ -351,17 +351,25 @@ void dpi_pass_rms_norm(dpi_pass *p, dpi_rows y, dpi_rows x, const float *weight)
     p->has_written = true;
 }
 
-void dpi_pass_scale(dpi_pass *p, dpi_rows x, float by) {
+/* x = by x + shift in this thread's tiles, and its sums of squares; NULL: no shift. */
+static void scale_and_shift(dpi_pass *p, dpi_rows x, float by, const float *shift) {
     int64_t tile, end_tile;
     dpi_pass_meet(p);
     dpi_pass_share(p, dpi_n_tiles(x.n), &tile, &end_tile);
     const int64_t begin = tile * DPI_TILE_OUT, end = end_tile * DPI_TILE_OUT;
+    const int64_t n = (end < x.n ? end : x.n) - begin;
     for (int32_t r = 0; r < p->n_rows; r++) {
-        multiply(dpi_pass_row(p, x, r) + begin, by, (end < x.n ? end : x.n) - begin);
+        multiply(dpi_pass_row(p, x, r) + begin, by, n);
+        if (shift)
+            p->s->kernels.add(dpi_pass_row(p, x, r) + begin, shift + begin, n);
         sum_squares(p, p->s->work.squares, x, r, tile, end_tile);
     }
     p->has_written = true;
 }
+
+void dpi_pass_scale(dpi_pass *p, dpi_rows x, float by) { scale_and_shift(p, x, by, NULL); }
+
+void dpi_pass_shift(dpi_pass *p, dpi_rows x, const float *by) { scale_and_shift(p, x, 1, by); }
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 

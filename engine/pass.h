@@ -85,6 +85,9 @@ void dpi_pass_gate_input(dpi_pass *p, dpi_rows y, const dpi_matrix *w, dpi_rows 
 /* x *= by. x is the residual stream. */
 void dpi_pass_scale(dpi_pass *p, dpi_rows x, float by);
 
+/* x += by [n]. x is the residual stream. */
+void dpi_pass_shift(dpi_pass *p, dpi_rows x, const float *by);
+
 /* v = z / sqrt(mean(z^2) + eps) of each head. z may be v. */
 void dpi_pass_norm_values(dpi_pass *p, dpi_rows v, dpi_rows z);
 

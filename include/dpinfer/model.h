@@ -45,6 +45,11 @@ typedef struct dpi_model_options {
                              tokenizer and the metadata alone are read, as with vocab_only. The
                              model's name then says so. NULL (default): the file's weights do */
     void *logits_user;
+    const char *control_vector; /* a GGUF file with a control vector, as llama.cpp has them: after
+                                   layer i the residual stream x [n_embd] of every position becomes
+                                   x + control_vector_scale direction.i, in every session on this
+                                   model. It is read when the model opens. NULL (default): none */
+    float control_vector_scale; /* -1000..1000, default 1 */
 } dpi_model_options;
 
 typedef struct dpi_model_info {
@@ -76,6 +81,8 @@ typedef struct dpi_model_info {
     char architecture[32];
     char name[64];
     char weight_types[96]; /* for example "Q4_K Q6_K F32", by share of bytes */
+    int32_t n_controlled; /* layers after which a control vector is added; 0: there is none */
+    float control_vector_scale; /* that of the options */
 } dpi_model_info;
 
 DPI_API void dpi_model_options_init_size(dpi_model_options *options, size_t size);
@@ -89,7 +96,7 @@ DPI_API void dpi_model_info_init_size(dpi_model_info *info, size_t size);
  * On success *model belongs to the caller, who closes it after every session on it. A mapped
  * file must not be truncated while the model is open (SIGBUS): use_mmap = 0 avoids that.
  * Errors: IO, FORMAT (with offset), UNSUPPORTED (a type or architecture, by name), MEMORY;
- * NUMERIC (an adapter that is not finite). */
+ * NUMERIC (an adapter or a control vector that is not finite). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_open(const char *path, const dpi_model_options *options,
                                                  dpi_model **model, dpi_error *err);
 
@@ -107,6 +114,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_model_info_get(const dpi_model *model, dpi
 
 /* The path of the adapter, as the options had it; NULL: none. The model's. */
 DPI_API const char *dpi_model_adapter(const dpi_model *model);
+/* The same of the control vector. */
+DPI_API const char *dpi_model_control_vector(const dpi_model *model);
 
 /* Bytes of weights that computing will bring into memory and that opening the model did not:
  * matrices that are not rearranged yet; of a mapped file also those that are used in place; and of

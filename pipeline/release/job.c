@@ -74,18 +74,37 @@ static json_t *describe_charge(const dpi_books *b) {
                      "amount", (json_int_t)l->charge, "before", (json_int_t)l->before);
 }
 
+/* Appends the hash of a file that the model is changed by, and what it is multiplied with. */
+static dpi_status describe_file(json_t *files, const char *path, const char *is, float scale,
+                                dpi_error *err) {
+    json_t *hash;
+    DPI_TRY(dpi_hash_one(path, &hash, err));
+    if (json_object_set_new(hash, "is", json_string(is)) == 0 &&
+        json_object_set_new(hash, "scale", json_real((double)scale)) == 0 &&
+        json_array_append(files, hash) == 0) {
+        json_decref(hash);
+        return DPI_STATUS_OK;
+    }
+    json_decref(hash);
+    return dpi_no_memory(err, "the facts of a job");
+}
+
 /* What others follow from stands first, as a job that differs is told of the first difference: with
  * other prompts the pace that is found is another one. */
 static dpi_status describe(const dpi_plan *plan, json_t **facts, dpi_error *err) {
     const dpi_model *model = plan->options.model;
-    json_t *files, *adapter;
+    json_t *files;
     DPI_TRY(dpi_hash_model(plan->options.model_path, dpi_hash_count_files(model), &files, err));
-    if (dpi_model_adapter(model)) {
-        const dpi_status status = dpi_hash_one(dpi_model_adapter(model), &adapter, err);
-        if (status != DPI_STATUS_OK || json_array_append_new(files, adapter) != 0) {
-            json_decref(files);
-            return status != DPI_STATUS_OK ? status : dpi_no_memory(err, "the facts of a job");
-        }
+    dpi_status status = DPI_STATUS_OK;
+    if (dpi_model_adapter(model))
+        status = describe_file(files, dpi_model_adapter(model), "adapter",
+                               plan->info.adapter_scale, err);
+    if (status == DPI_STATUS_OK && dpi_model_control_vector(model))
+        status = describe_file(files, dpi_model_control_vector(model), "control vector",
+                               plan->info.control_vector_scale, err);
+    if (status != DPI_STATUS_OK) {
+        json_decref(files);
+        return status;
     }
     /* A seed is no secret of the records; as a text, as JSON has no unsigned integers. */
     char seed[24] = "";

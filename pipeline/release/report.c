@@ -40,7 +40,7 @@ static dpi_status describe_software(json_t **section, dpi_error *err) {
 /* null without a model. */
 static dpi_status describe_model(const dpi_claim *claim, const dpi_model *model, const char *path,
                                  json_t **section, dpi_error *err) {
-    json_t *files, *adapter = NULL;
+    json_t *files, *adapter = NULL, *control = NULL;
     dpi_model_info info;
     dpi_model_info_init(&info);
     if (!path) {
@@ -51,14 +51,19 @@ static dpi_status describe_model(const dpi_claim *claim, const dpi_model *model,
         DPI_TRY(dpi_model_info_get(model, &info, err));
     if (model && dpi_model_adapter(model))
         DPI_TRY(dpi_hash_one(dpi_model_adapter(model), &adapter, err));
-    const dpi_status status =
-        dpi_hash_model(path, model ? dpi_hash_count_files(model) : 1, &files, err);
+    dpi_status status = DPI_STATUS_OK;
+    if (model && dpi_model_control_vector(model))
+        status = dpi_hash_one(dpi_model_control_vector(model), &control, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_hash_model(path, model ? dpi_hash_count_files(model) : 1, &files, err);
     if (status != DPI_STATUS_OK) {
         json_decref(adapter);
+        json_decref(control);
         return status;
     }
-    *section = json_pack("{s:s, s:b, s:o, s:o*}", "name", claim->model_name, "random_weights",
-                         info.random_weights, "files", files, "adapter", adapter);
+    *section = json_pack("{s:s, s:b, s:o, s:o*, s:o*}", "name", claim->model_name, "random_weights",
+                         info.random_weights, "files", files, "adapter", adapter,
+                         "control_vector", control);
     return *section ? DPI_STATUS_OK : dpi_no_memory(err, "the report");
 }
 

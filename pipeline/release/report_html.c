@@ -132,6 +132,8 @@ static void put_hashes(dpi_text *t, const json_t *report) {
     json_array_foreach(get(report, "model", "files"), i, file) put_hash(t, "model", file);
     if (get(report, "model", "adapter"))
         put_hash(t, "adapter", get(report, "model", "adapter"));
+    if (get(report, "model", "control_vector"))
+        put_hash(t, "control vector", get(report, "model", "control_vector"));
     dpi_text_add(t, "</table>\n");
 }
 

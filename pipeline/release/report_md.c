@@ -72,19 +72,24 @@ static void put_item(dpi_text *f, const char *label, const char *key, const json
     dpi_text_add(f, "\n");
 }
 
+/* One that the model is changed by; NULL: there is none. */
+static void put_file(dpi_text *f, const char *is, const json_t *file) {
+    if (file)
+        dpi_text_add(f, "- **SHA-256 of the %s (%" JSON_INTEGER_FORMAT " bytes):** `%s`\n", is,
+                     json_integer_value(json_object_get(file, "n_bytes")),
+                     json_string_value(json_object_get(file, "sha256")));
+}
+
 static void put_files(dpi_text *f, const json_t *model) {
     const json_t *files = json_object_get(model, "files");
-    const json_t *adapter = json_object_get(model, "adapter");
     size_t i;
     json_t *file;
     json_array_foreach(files, i, file)
         dpi_text_add(f, "- **SHA-256 of model file %zu (%" JSON_INTEGER_FORMAT " bytes):** `%s`\n",
                 i + 1, json_integer_value(json_object_get(file, "n_bytes")),
                 json_string_value(json_object_get(file, "sha256")));
-    if (adapter)
-        dpi_text_add(f, "- **SHA-256 of the adapter (%" JSON_INTEGER_FORMAT " bytes):** `%s`\n",
-                     json_integer_value(json_object_get(adapter, "n_bytes")),
-                     json_string_value(json_object_get(adapter, "sha256")));
+    put_file(f, "adapter", json_object_get(model, "adapter"));
+    put_file(f, "control vector", json_object_get(model, "control_vector"));
 }
 
 /* Deeper than any section is. */

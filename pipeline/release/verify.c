@@ -78,15 +78,17 @@ static json_t *copy_model(const json_t *report) {
     json_t *name = json_object_get(found, "name"), *files = json_object_get(found, "files"), *file;
     json_t *is_random = json_object_get(found, "random_weights");
     json_t *adapter = json_object_get(found, "adapter"); /* NULL: there was none */
+    json_t *control = json_object_get(found, "control_vector"); /* the same */
     bool ok = json_is_string(name) && json_is_boolean(is_random) && json_array_size(files) > 0 &&
-              json_array_size(files) <= UINT16_MAX && (!adapter || dpi_hash_is_file(adapter));
+              json_array_size(files) <= UINT16_MAX && (!adapter || dpi_hash_is_file(adapter)) &&
+              (!control || dpi_hash_is_file(control));
     size_t i;
     if (json_is_null(found))
         return json_null();
     json_array_foreach(files, i, file)
         ok = ok && dpi_hash_is_file(file);
-    return ok ? json_pack("{s:O, s:O, s:O, s:O*}", "name", name, "random_weights", is_random,
-                          "files", files, "adapter", adapter)
+    return ok ? json_pack("{s:O, s:O, s:O, s:O*, s:O*}", "name", name, "random_weights", is_random,
+                          "files", files, "adapter", adapter, "control_vector", control)
               : NULL;
 }
 

@@ -32,7 +32,7 @@ static size_t tokens_of(const char *text, int32_t tokens[256]) {
 static double *logits_after(const int32_t *tokens, size_t n) {
     double *logits = calloc(n * (size_t)spec.n_vocab, sizeof *logits);
     assert_non_null(logits);
-    oracle_logits(&spec, model, tokens, (int32_t)n, logits);
+    oracle_logits(&spec, model, tokens, (int32_t)n, NULL, logits);
     return logits;
 }
 

@@ -106,12 +106,12 @@ static inline char *patched_file(const char *relative, const char *from, const c
 
 /* The oracle's logits as floats. */
 static inline float *exact_logits(const tiny_spec *spec, const dpi_model *model,
-                                  const int32_t *tokens, int32_t n) {
+                                  const int32_t *tokens, int32_t n, const float *added) {
     const size_t n_all = (size_t)n * (size_t)spec->n_vocab;
     double *exact = malloc(n_all * sizeof *exact);
     float *logits = floats(n_all);
     assert_non_null(exact);
-    oracle_logits(spec, model, tokens, n, exact);
+    oracle_logits(spec, model, tokens, n, added, exact);
     for (size_t i = 0; i < n_all; i++)
         logits[i] = (float)exact[i];
     free(exact);

@@ -76,7 +76,7 @@ static float *merged_logits(const tiny_spec *spec, const dpi_model *base, double
     void *image;
     wide.type = DPI_TYPE_F32;
     dpi_model *model = widen(&wide, base, scale, &image);
-    float *logits = exact_logits(&wide, model, tokens, N_TOKENS);
+    float *logits = exact_logits(&wide, model, tokens, N_TOKENS, NULL);
     dpi_model_close(model);
     free(image);
     return logits;

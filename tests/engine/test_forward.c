@@ -297,7 +297,7 @@ static void check_shape(const char *what, const tiny_spec *spec) {
     void *image;
     dpi_model *model = tiny_open(spec, seed, &image);
     random_tokens(tokens, N_SHAPE, spec->n_vocab, &seed);
-    float *wanted = exact_logits(spec, model, tokens, N_SHAPE);
+    float *wanted = exact_logits(spec, model, tokens, N_SHAPE, NULL);
     for (int32_t n_prompt = 1; n_prompt <= N_SHAPE; n_prompt += N_SHAPE - 1)
         check_run(what, model, tokens, N_SHAPE, n_prompt, 1, DPI_PREFILL_AUTO, wanted, 1e-10);
     free(wanted);

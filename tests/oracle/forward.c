@@ -102,7 +102,7 @@ static double *attended(const tiny_spec *s, const double *q, const double *k, co
 }
 
 void oracle_logits(const tiny_spec *s, const dpi_model *m, const int32_t *tokens, int32_t n,
-                   double *logits) {
+                   const float *added, double *logits) {
     const int32_t e = s->n_embd, dk = s->head_dim ? s->head_dim : e / s->n_head;
     const int32_t dv = s->head_dim_v ? s->head_dim_v : e / s->n_head;
     double *x = doubles((int64_t)n * e);
@@ -130,6 +130,8 @@ void oracle_logits(const tiny_spec *s, const dpi_model *m, const int32_t *tokens
         for (int64_t i = 0; i < (int64_t)n * s->n_ff; i++)
             gate[i] *= up[i] / (1 + exp(-gate[i]));
         product(&w->w_down, gate, n, x);
+        for (int32_t i = 0; added && i < n * e; i++)
+            x[i] += (double)added[layer * e + i % e];
         free(norm), free(gate), free(up);
     }
     double *norm = normalized(m->output_norm, x, n, e);

@@ -5,9 +5,10 @@
 
 #include "dpinfer.h"
 
-/* Logits [n, n_vocab] after each of n tokens, in double, from `spec` and the model's weights. */
+/* Logits [n, n_vocab] after each of n tokens, in double, from `spec` and the model's weights.
+ * added [n_layer, n_embd]: what is added to the residual stream after each layer; NULL: nothing. */
 struct tiny_spec;
 void oracle_logits(const struct tiny_spec *spec, const dpi_model *model, const int32_t *tokens,
-                   int32_t n, double *logits);
+                   int32_t n, const float *added, double *logits);
 
 #endif

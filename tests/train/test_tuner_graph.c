@@ -129,7 +129,7 @@ static void check_logits(const tiny_spec *spec) {
     dpi_base_read(b->model, &shape, params);
     graph->work_init(&shape, work);
     graph->logits(&shape, params, &row, logits, work);
-    oracle_logits(spec, b->model, row.tokens, POSITIONS, wanted);
+    oracle_logits(spec, b->model, row.tokens, POSITIONS, NULL, wanted);
     assert_nmse(logits, wanted, (int64_t)n, 1e-9);
     dpi_base_tables_free(&tables);
 }

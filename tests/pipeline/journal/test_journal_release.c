@@ -260,6 +260,29 @@ TEST(test_other_adapter) {
     dpi_model_close(adapted_models[0]), dpi_model_close(adapted_models[1]);
 }
 
+/* And so is what it is multiplied with. */
+TEST(test_other_scale) {
+    told t;
+    dpi_model_options o;
+    const tiny_spec spec = tiny_default();
+    dpi_model_options_init(&o);
+    o.adapter = path_in(folder, "adapter.gguf");
+    write_adapter(o.adapter, &spec, ALL_PARTS, 2);
+    job.o.seeded = 0;
+    for (int i = 0; i < 2; i++) {
+        dpi_model *model;
+        o.adapter_scale = i ? .5f : 1;
+        assert_ok(dpi_model_open(job.model_path, &o, &model, ERR));
+        job.o.model = model;
+        if (i == 0)
+            assert_ok(job_run(9, &t));
+        else
+            assert_refused_job("model[1].scale was");
+        job.o.model = job.model;
+        dpi_model_close(model);
+    }
+}
+
 TEST(test_methods_with_more) {
     told t;
     job.o.method.method = DPI_METHOD_AMIN;

@@ -1,0 +1,116 @@
+#include "engine/control_vector.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "engine/model.h"
+
+static dpi_status check_kind(const dpi_gguf *file, dpi_error *err) {
+    static const char *const known[] = {"model_hint", "layer_count", NULL};
+    const char *name = dpi_gguf_name(file);
+    const int64_t n_tensors = dpi_gguf_tensor_count(file);
+    dpi_str arch = {"", 0}, hint = {"", 0};
+    int64_t n_layers = n_tensors;
+    DPI_TRY(dpi_gguf_get_string(file, "general.architecture", &arch, NULL, err));
+    if (!dpi_str_is(arch, "controlvector"))
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s is no control vector: general.architecture is '%.*s', must be "
+                        "'controlvector'",
+                        name, (int)(arch.n_bytes > 32 ? 32 : arch.n_bytes), arch.data);
+    DPI_TRY(dpi_gguf_check_keys(file, "controlvector.", known, err));
+    /* A hint, no fact: some write the architecture of the GGUF file, others that of its source. */
+    DPI_TRY(dpi_gguf_get_string(file, "controlvector.model_hint", &hint, NULL, err));
+    DPI_TRY(dpi_gguf_get_int(file, "controlvector.layer_count", 0, 1 << 20, &n_layers, NULL, err));
+    if (n_tensors == 0 || n_layers != n_tensors)
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s: controlvector.layer_count is %lld, and there are %lld tensors: must "
+                        "be as many, at least 1",
+                        name, (long long)n_layers, (long long)n_tensors);
+    return DPI_STATUS_OK;
+}
+
+/* The layer that a tensor's name has; -1: none, or not as it is written. */
+static int32_t layer_of(const char *name) {
+    char same[32];
+    int layer = -1;
+    if (sscanf(name, "direction.%6d", &layer) != 1)
+        return -1;
+    snprintf(same, sizeof same, "direction.%d", layer);
+    return strcmp(same, name) == 0 ? layer : -1;
+}
+
+static dpi_status read_tensor(const dpi_model *m, const dpi_gguf_tensor *t, dpi_error *err) {
+    dpi_control_vector *control = m->control;
+    const int32_t n_layer = m->config.n_layer, n_embd = m->config.n_embd;
+    const int32_t layer = layer_of(t->name);
+    if (layer < 1 || layer >= n_layer)
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s: tensor %s: must be direction.N, with N 1..%d for this model", t->file,
+                        t->name, (int)n_layer - 1);
+    if (t->type != DPI_TYPE_F32 || t->n_dims != 1 || t->shape[0] != n_embd)
+        return dpi_fail_at(err, DPI_STATUS_FORMAT, t->offset,
+                           "%s: tensor %s is %s [%lld] of %d dimensions: must be F32 [%d] for this "
+                           "model",
+                           t->file, t->name, dpi_type_find(t->type)->name, (long long)t->shape[0],
+                           (int)t->n_dims, (int)n_embd);
+    float *to = control->numbers + (int64_t)layer * n_embd;
+    memcpy(to, t->data, (size_t)n_embd * sizeof *to);
+    for (int32_t i = 0; i < n_embd; i++) {
+        to[i] *= control->scale;
+        if (!isfinite(to[i]))
+            return dpi_fail_at(err, DPI_STATUS_NUMERIC, t->offset,
+                               "%s: tensor %s, number %d is %g with its scale, must be finite",
+                               t->file, t->name, (int)i, (double)to[i]);
+    }
+    control->n += !control->of[layer];
+    control->of[layer] = to;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status read_file(dpi_model *m, const dpi_gguf *file, const char *path, float scale,
+                            dpi_error *err) {
+    const size_t n_layer = (size_t)m->config.n_layer;
+    DPI_TRY(check_kind(file, err));
+    dpi_control_vector *control = m->control = dpi_calloc(1, sizeof *m->control);
+    if (control) {
+        control->scale = scale;
+        control->path = strdup(path);
+        control->of = dpi_calloc(n_layer, sizeof *control->of);
+        control->numbers = dpi_calloc(n_layer * (size_t)m->config.n_embd, sizeof(float));
+    }
+    if (!control || !control->path || !control->of || !control->numbers)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a control vector");
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++)
+        DPI_TRY(read_tensor(m, dpi_gguf_tensor_at(file, i), err));
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_control_vector_open(dpi_model *m, const char *path, float scale, dpi_error *err) {
+    dpi_gguf *file;
+    if (m->vocab_only)
+        return dpi_fail(err, DPI_STATUS_ARG, "a control vector needs the weights of its model");
+    if (!(fabsf(scale) <= 1e3f))
+        return dpi_fail(err, DPI_STATUS_ARG, "control_vector_scale is %g, must be -1000..1000",
+                        (double)scale);
+    DPI_TRY(dpi_gguf_open(path, true, &file, err));
+    const dpi_status status = read_file(m, file, path, scale, err);
+    dpi_gguf_close(file);
+    return status;
+}
+
+const char *dpi_model_control_vector(const dpi_model *m) {
+    return m->control ? m->control->path : NULL;
+}
+
+void dpi_control_vector_free(dpi_control_vector *control) {
+    if (!control)
+        return;
+    free(control->numbers);
+    free(control->of);
+    free(control->path);
+    free(control);
+}

@@ -1,0 +1,27 @@
+/* control_vector.h - vectors that are added to the residual stream, from a GGUF file as llama.cpp
+ * has them. Internal.
+ *
+ * After layer i, x becomes x + scale direction.i, the same at every position. Layer 0 has none.
+ * Source: Zou et al., "Representation Engineering", 2023; general.architecture 'controlvector'. */
+#ifndef DPI_CONTROL_VECTOR_H
+#define DPI_CONTROL_VECTOR_H
+
+#include "dpinfer/model.h"
+
+typedef struct dpi_control_vector {
+    float *numbers;    /* [n_layer, n_embd] times scale */
+    const float **of;  /* [n_layer] of each layer; NULL: it has none */
+    int32_t n;         /* layers that have one */
+    float scale;
+    char *path;
+} dpi_control_vector;
+
+/* Reads the file and checks it against the model, which owns *control. Errors: IO, FORMAT (no
+ * control vector; another tensor than direction.1 to direction.[n_layer - 1]; not F32 [n_embd];
+ * layer_count is not that of the file), UNSUPPORTED (a key of control vectors that is not known, by
+ * name), NUMERIC (a number that is not finite), MEMORY. */
+DPI_MUST_CHECK dpi_status dpi_control_vector_open(dpi_model *model, const char *path, float scale,
+                                                  dpi_error *err);
+void dpi_control_vector_free(dpi_control_vector *control);
+
+#endif
