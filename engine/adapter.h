@@ -36,8 +36,8 @@ typedef struct dpi_adapters {
 DPI_MUST_CHECK dpi_status dpi_adapters_open(dpi_model *model, const char *path, float scale,
                                             dpi_error *err);
 void dpi_adapters_free(dpi_adapters *adapters);
-/* "base + adapter NAME + control vector", the base's name cut where not all fits, without what there
- * is not.
+/* "base + adapter NAME + control vector", without what there is not; the base's name is cut where
+ * not all fits.
  * That the base or the adapter is NOT PRIVATE stands at the end. */
 void dpi_model_adapted_name(const dpi_model_info *info, char name[64]);
 /* Whether a tensor of the model's file, "blk.3.attn_qkv.weight", has one for any of its rows; and

@@ -260,13 +260,13 @@ static void attend(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q, int
 /* n items of a prompt, rows side by side of one head. Blocks that all of them see whole they attend
  * to together: K and V are read and widened once for several rows, though one head may have them.
  * A head gets the same bits so, since a kernel computes each head by itself. */
-static void attend_together(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q, int64_t item,
-                            int32_t n) {
+static void attend_rows(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q, int64_t item,
+                        int32_t n) {
     const dpi_shape *c = p->shape;
     const dpi_work *w = &p->s->work;
     const int64_t last = item + n - 1;
     const int32_t n_q = c->n_head / c->n_kv_head, of_row = n_q * c->head_dim;
-    float *ml = w->ml + p->thread * w->n_ml, *to = w->together + p->thread * w->n_together;
+    float *ml = w->ml + p->thread * w->n_ml, *to = w->gathered + p->thread * w->n_gathered;
     float *acc = to + (int64_t)n * of_row;
     const heads all = heads_begin((heads){to, acc, ml, ml + n * n_q, n * n_q}, c->head_dim_v);
     for (int32_t i = 0; i < n; i++)
@@ -289,15 +289,15 @@ static void attend_together(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_ro
     }
 }
 
-/* The rows of heads [begin, end), DPI_TOGETHER at a time; of these every `step`th from `at` on. */
+/* Rows of heads [begin, end), DPI_ATTEND_ROWS at a time; of these every `step`th from `at` on. */
 static void attend_prompt(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q, int64_t begin,
                           int64_t end, int64_t at, int64_t step) {
-    const int64_t per_head = (p->n_rows + DPI_TOGETHER - 1) / DPI_TOGETHER;
+    const int64_t per_head = (p->n_rows + DPI_ATTEND_ROWS - 1) / DPI_ATTEND_ROWS;
     for (int64_t i = begin * per_head + at; i < end * per_head; i += step) {
-        const int32_t row = (int32_t)(i % per_head) * DPI_TOGETHER;
+        const int32_t row = (int32_t)(i % per_head) * DPI_ATTEND_ROWS;
         const int32_t left = p->n_rows - row;
-        attend_together(p, y, layer, q, i / per_head * p->n_rows + row,
-                        left < DPI_TOGETHER ? left : DPI_TOGETHER);
+        attend_rows(p, y, layer, q, i / per_head * p->n_rows + row,
+                    left < DPI_ATTEND_ROWS ? left : DPI_ATTEND_ROWS);
     }
 }
 

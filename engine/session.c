@@ -132,13 +132,13 @@ static void place_work(dpi_session *s, layout *l) {
     w->head = place(l, threads * DPI_TILE_OUT, rows, sizeof(float));
     for (int32_t i = 0; i < c->n_layer; i++) {
         const dpi_shape *of = &c->shapes[i];
-        const int64_t n_q = (int64_t)DPI_TOGETHER * (of->n_head / of->n_kv_head);
+        const int64_t n_q = (int64_t)DPI_ATTEND_ROWS * (of->n_head / of->n_kv_head);
         const int64_t n = n_q * (of->head_dim + of->head_dim_v);
         w->n_ml = 2 * n_q > w->n_ml ? 2 * n_q : w->n_ml;
-        w->n_together = n > w->n_together ? n : w->n_together;
+        w->n_gathered = n > w->n_gathered ? n : w->n_gathered;
     }
     w->ml = place(l, threads, (uint64_t)w->n_ml, sizeof(float));
-    w->together = place(l, threads, (uint64_t)w->n_together, sizeof(float));
+    w->gathered = place(l, threads, (uint64_t)w->n_gathered, sizeof(float));
     s->shares = place(l, 2 * threads, 1, sizeof *s->shares);
 }
 

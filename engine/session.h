@@ -11,7 +11,7 @@
 
 enum {
     DPI_CHUNK = 64,   /* positions of one sequence that prefill computes at a time */
-    DPI_TOGETHER = 8, /* rows of them that attend together */
+    DPI_ATTEND_ROWS = 8, /* rows of them that attend together */
 };
 
 /* An array of activations [rows, n], row-major. */
@@ -49,8 +49,8 @@ typedef struct dpi_work {
     float *head;      /* [n_threads, rows, DPI_TILE_OUT] logits, or what adapters add, on their
                          way */
     float *ml;        /* [n_threads, n_ml] softmax maxima and sums */
-    float *together;  /* [n_threads, n_together] queries and results of rows that attend together */
-    int64_t n_ml, n_together;
+    float *gathered;  /* [n_threads, n_gathered] queries and results of rows that attend together */
+    int64_t n_ml, n_gathered;
     int64_t max_in;   /* the longest row of any weight matrix */
 } dpi_work;
 

@@ -18,16 +18,13 @@
  *     load_word(p)              LANES words from p
  *     dot_words(sum, weights, x)  sum + products of four bytes of each lane with the four at x, if
  *                               !SIGNED_CODES; else
- *     sums, sums_from(v)        what dots add up in, a type; sums that are v so far
- *     dot(sums, weights, x, signed_weights, step, at_once)
- *                               adds the products of four bytes of each lane with the four at x.
- *                               Steps count from 0; those from step - step % 4 on stand at
- *                               x - step % 4. The sums of two products of `at_once` dots, which
- *                               divides the steps, add up to less than 2^15
- *     sums_total(sums)          after the last step
- *     in_order(&sums, step, at_once)  after a dot, has the compiler add up dot after dot. Else GCC makes a tree of sums,
- *                               and spills what waits for them: a fifth more time of several
- *                               sequences on Zen 3 (of one the tree is faster)
+ *     sums, sums_from(v), sums_total(sums)  what dots add up in, a type; v so far; after all steps
+ *     dot(sums, weights, x, signed_weights, step, at_once, in_order)
+ *                               adds the products of four bytes of each lane with the four at x;
+ *                               those of step - step % 4 stand at x - step % 4. The sums of two
+ *                               products of `at_once` dots, which divides the steps, stay < 2^15.
+ *                               in_order: dot after dot is added. Else GCC makes a tree and spills
+ *                               what waits: of several sequences 1/5 more time (Zen 3)
  *     and_bytes(v, mask)  add_high_bits(low, bits, g)  iq4_values(codes)  flip_sign(bytes)
  *     shift_left16 / shift_right16 (v, n)    within 16-bit pairs of bytes; or_bits
  *     broadcast_word(x)  shift_left32 / shift_right32 / shift_right32_signed (v, n)
@@ -56,12 +53,9 @@
 typedef vec sums;
 INLINE sums sums_from(vec v) { return v; }
 INLINE vec sums_total(sums sum) { return sum; }
-INLINE void in_order(sums *sum, const int step, const int at_once) {
-    (void)sum, (void)step, (void)at_once;
-}
 INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weights, const int step,
-                const int at_once) {
-    (void)signed_weights, (void)step, (void)at_once;
+                const int at_once, const int in_order) {
+    (void)signed_weights, (void)step, (void)at_once, (void)in_order;
     return dot_words(sum, weights, x);
 }
 #endif
@@ -398,8 +392,8 @@ INLINE void add_pairs(const int type, const int n, const int all, sums *sum, con
                 of[r + 1] = dot_pairs(of[r + 1], high, x);
             }
             if (n % 2) {
-                of[n - 1] = dot(of[n - 1], c0, &at[k][n - 1].q[g], 1, g, 1);
-                of[n - 1] = dot(of[n - 1], c1, &at[k][n - 1].q[g + 1], 1, g + 1, 1);
+                of[n - 1] = dot(of[n - 1], c0, &at[k][n - 1].q[g], 1, g, 1, 0);
+                of[n - 1] = dot(of[n - 1], c1, &at[k][n - 1].q[g + 1], 1, g + 1, 1, 0);
             }
         }
         for (int r = 0; r + 1 < n; r += 2)
@@ -450,13 +444,10 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
                 UNROLL for (int k = 0; k < subs; k++) {
                     vec c = code(type, w, first + k, g);
                     c = prefetch_step(type, n, all, c, w, 8 * (first + k) + g);
-                    for (int r = 0; r < n; r++) {
+                    for (int r = 0; r < n; r++)
                         sum[k * n + r] = dot(sum[k * n + r], c, &at[k][r].q[g],
                                              SIGNED_CODES && signed_values(type), s,
-                                             dots_at_once(type));
-                        if (n > 1)
-                            in_order(&sum[k * n + r], s, dots_at_once(type));
-                    }
+                                             dots_at_once(type), n > 1);
                 }
             }
         UNROLL for (int k = 0; k < subs; k++) {

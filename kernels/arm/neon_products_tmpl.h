@@ -52,16 +52,13 @@ INLINE void store_f(float *p, vecf v, int32_t n) { store_lanes(p, v, n); }
 typedef vec sums;
 INLINE sums sums_from(vec v) { return v; }
 INLINE vec sums_total(sums sum) { return sum; }
-INLINE void in_order(sums *sum, const int step, const int at_once) {
-    (void)sum, (void)step, (void)at_once;
-}
 
 /* The four steps of a vector of activations are loaded at once. */
 INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weights, const int step,
-                const int at_once) {
+                const int at_once, const int in_order) {
     const int8x16_t w = vreinterpretq_s8_s32(weights);
     const int8x16_t four = vreinterpretq_s8_s32(vld1q_s32(x - step % 4));
-    (void)signed_weights, (void)at_once;
+    (void)signed_weights, (void)at_once, (void)in_order;
     switch (step % 4) {
     case 0: return vdotq_laneq_s32(sum, w, four, 0);
     case 1: return vdotq_laneq_s32(sum, w, four, 1);
@@ -78,22 +75,18 @@ typedef struct sums {
 
 INLINE sums sums_from(vec v) { return (sums){v, vdupq_n_s16(0)}; }
 INLINE vec sums_total(sums sum) { return sum.total; }
-INLINE void in_order(sums *sum, const int step, const int at_once) {
-    if (step % at_once == at_once - 1)
-        COMPUTED(sum->total);
-    else
-        COMPUTED(sum->pairs);
-}
 
 /* A product of two bytes is at most 128 * 127: two fit into 16 bits. */
 INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weights, const int step,
-                const int at_once) {
+                const int at_once, const int in_order) {
     const int8x16_t w = vreinterpretq_s8_s32(weights);
     const int8x16_t four = vreinterpretq_s8_s32(broadcast_word(*x));
     const int16x8_t pairs =
         vpaddq_s16(vmull_s8(vget_low_s8(w), vget_low_s8(four)), vmull_high_s8(w, four));
     (void)signed_weights;
     sum.pairs = step % at_once == 0 ? pairs : vaddq_s16(sum.pairs, pairs);
+    if (in_order)
+        COMPUTED(sum.pairs);
     if (step % at_once == at_once - 1)
         sum.total = vpadalq_s16(sum.total, sum.pairs);
     return sum;
@@ -210,7 +203,7 @@ static double NAME(probe_int8)(int64_t steps, int32_t *result) {
 #if HAS_PAIRS
             acc[i] = dot_pairs(acc[i], acc[i], vld1q_s32(by));
 #else
-            acc[i] = dot(acc[i], sums_total(acc[i]), by, 1, 0, 1);
+            acc[i] = dot(acc[i], sums_total(acc[i]), by, 1, 0, 1, 0);
 #endif
     for (int i = 0; i < PROBES; i++)
         total = vaddq_s32(total, sums_total(acc[i]));

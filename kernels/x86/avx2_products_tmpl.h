@@ -73,17 +73,11 @@ typedef struct sums {
 
 INLINE sums sums_from(vec v) { return (sums){v, zero_i()}; }
 INLINE vec sums_total(sums sum) { return sum.total; }
-INLINE void in_order(sums *sum, const int step, const int at_once) {
-    if (step % at_once == at_once - 1)
-        COMPUTED(sum->total);
-    else
-        COMPUTED(sum->pairs);
-}
 
 /* vpmaddubsw wants unsigned bytes on the left, and saturates at 2^15: codes are at most 63, and
  * |w| * (x with the sign of w) reaches at most 2 * 128 * 127. */
 INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weights, const int step,
-                const int at_once) {
+                const int at_once, const int in_order) {
     vec four = broadcast_word(*x);
     vec pairs;
     if (signed_weights)
@@ -91,9 +85,14 @@ INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weight
     else
         pairs = _mm256_maddubs_epi16(weights, four);
     sum.pairs = step % at_once == 0 ? pairs : _mm256_add_epi16(sum.pairs, pairs);
-    if (step % at_once == at_once - 1)
+    if (in_order)
+        COMPUTED(sum.pairs);
+    if (step % at_once == at_once - 1) {
         sum.total = _mm256_add_epi32(sum.total,
                                      _mm256_madd_epi16(sum.pairs, _mm256_set1_epi16(1)));
+        if (in_order)
+            COMPUTED(sum.total);
+    }
     return sum;
 }
 #endif

@@ -82,9 +82,9 @@ static void check_logits(float scale, const dpi_session_options *o) {
     float *plain = exact_logits(&spec, model, tokens, N_TOKENS, NULL);
     dpi_session *s = open_session(model, o, 1, N_TOKENS);
     assert_ok(dpi_session_prefill(s, 0, tokens, N_TOKENS, logits, ERR));
-    const double error = nmse(logits, wanted, n), far = nmse(plain, wanted, n);
-    if (!(error < 1e-9 && (scale == 0 ? far < 1e-12 : far > 1e-3)))
-        fail_msg("scale %g: NMSE %g, without it %g", (double)scale, error, far);
+    const double error = nmse(logits, wanted, n), changed = nmse(plain, wanted, n);
+    if (!(error < 1e-9 && (scale == 0 ? changed < 1e-12 : changed > 1e-3)))
+        fail_msg("scale %g: NMSE %g, without it %g", (double)scale, error, changed);
     /* As a step alone, the same bits. */
     dpi_session_reset(s, 0);
     assert_ok(dpi_session_prefill(s, 0, tokens, N_TOKENS - 1, NULL, ERR));

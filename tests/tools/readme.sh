@@ -27,7 +27,7 @@ elsewhere() {
     *"dpinfer augpe"* | *evolved.json*) echo "tests/tools/augpe.sh runs such" ;;
     *dpinfer-bench-kernels* | *dpinfer-utility* | *dpinfer-clipping*) echo "minutes, and timings" ;;
     *dpinfer-corpus*) echo "it writes examples/: tests/corpus/corpus.sh runs the program" ;;
-    *model-f16.gguf* | *adapter.gguf*) echo "a file of the reader" ;;
+    *model-f16.gguf* | *adapter.gguf* | *calm.gguf*) echo "a file of the reader" ;;
     *"build/other/"* | *"build/usr"*) echo "tests/include/install.sh does that" ;;
     *) return 1 ;;
     esac

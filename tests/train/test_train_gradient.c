@@ -107,14 +107,15 @@ TEST(test_masked) {
     assert_near(loss_of(c), wanted, 1e-9);
 }
 
-/* Each version in float has the loss and the gradient of that in double. */
+/* Each version in float has the loss and the gradient of that in double. The order of sums is that
+ * of the BLAS: an NMSE of 3e-11 to 1.2e-10 with OpenBLAS's four kinds of kernels for x86-64. */
 static void compare_f32(const dpi_graph *graph) {
     static const int32_t begins[] = {0, 5, MAX_POSITIONS};
     const dpi_graph_shape shapes[] = {small_shape(MAX_POSITIONS, 1), rich_shape(&dpi_arch_gemma3)};
     for (int i = 0; i < 2; i++) {
         OWN(graph_case) c = random_graph(&shapes[i], 0, 1, begins, 2);
         OWN_ARRAY(float) params = round_params(c, 1);
-        check_f32(c, graph, &c->shape, params, 1e-10);
+        check_f32(c, graph, &c->shape, params, 5e-10);
     }
 }
 
