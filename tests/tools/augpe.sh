@@ -74,7 +74,7 @@ works verify listed.json --output listed.jsonl
 sed 's/"answer": " /"answer": "/' listed.json >other.json; fails 1 verify other.json
 works augpe m.gguf people.csv ${few/-n 6/-n 40} --rho 30 -q --jsonl --answer 'Text: ' --stop e \
     --ban a --max-words 2 --no-repeat 2 --variation continue
-expect_count 0 '"text":"[^"]*[ae]' out; expect_count 2 '"text":"[^" ]*( [^" ]*)?"' out
+expect_count 0 '"text":"[^"]*[ae]' out; expect_count 2 '"text":"[^" ]*( +[^" ]*)?"' out
 
 # ---- A run -----------------------------------------------------------------------------------
 evolve --epsilon 4 --unit-field who --ledger year -o texts.jsonl --report report.json \
