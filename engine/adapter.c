@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/utf8.h"
+#include "engine/base_mark.h"
 #include "engine/model.h"
 
 /* ---- The file -------------------------------------------------------------------------------- */
@@ -42,22 +43,6 @@ static dpi_status check_kind(const dpi_gguf *file, const dpi_arch *of_model, dou
                         "%s: adapter.alora.invocation_tokens: adapters that tokens switch on are "
                         "not supported", name);
     return dpi_gguf_get_float(file, "adapter.lora.alpha", 0, 1e6, alpha, NULL, err);
-}
-
-/* An adapter of another base would write another text than it was trained to. */
-static dpi_status check_base(const dpi_model *m, const dpi_gguf *file, dpi_error *err) {
-    char mark[17];
-    dpi_str base = {"", 0};
-    bool found = false;
-    DPI_TRY(dpi_gguf_get_string(file, DPI_ADAPTER_BASE, &base, &found, err));
-    snprintf(mark, sizeof mark, "%016" PRIx64, dpi_model_mark(m));
-    if (!found || (base.n_bytes >= 16 && memcmp(base.data, mark, 16) == 0))
-        return DPI_STATUS_OK;
-    return dpi_fail(err, DPI_STATUS_FORMAT,
-                    "%s is an adapter of another model: " DPI_ADAPTER_BASE " is '%.*s', this model "
-                    "has %s",
-                    dpi_gguf_name(file), (int)(base.n_bytes > 80 ? 80 : base.n_bytes), base.data,
-                    mark);
 }
 
 /* A and B of n matrices that may be one tensor; NULL: none. */
@@ -211,7 +196,7 @@ static dpi_status read_file(dpi_model *m, const dpi_gguf *file, const char *path
     double alpha;
     dpi_str name = {"", 0};
     DPI_TRY(check_kind(file, m->config.arch, &alpha, err));
-    DPI_TRY(check_base(m, file, err));
+    DPI_TRY(dpi_base_mark_check(file, dpi_model_mark(m), err));
     DPI_TRY(dpi_gguf_get_string(file, "general.name", &name, NULL, err));
     pair *pairs = dpi_calloc((size_t)n_matrices, sizeof *pairs);
     m->adapters = dpi_calloc(1, sizeof *m->adapters);

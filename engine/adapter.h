@@ -32,7 +32,7 @@ typedef struct dpi_adapters {
 /* Reads the file, checks it against the model and hangs the adapters into its matrices. The model
  * owns *adapters. Errors: IO, FORMAT (no adapter; a shape; half of a pair), UNSUPPORTED (of another
  * architecture or another tensor than the matrices of a layer, by name), NUMERIC (a number
- * that is not finite), MEMORY; FORMAT also where DPI_ADAPTER_BASE names another model. */
+ * that is not finite), MEMORY; FORMAT also where DPI_BASE_MARK names another model. */
 DPI_MUST_CHECK dpi_status dpi_adapters_open(dpi_model *model, const char *path, float scale,
                                             dpi_error *err);
 void dpi_adapters_free(dpi_adapters *adapters);
@@ -44,9 +44,5 @@ void dpi_model_adapted_name(const dpi_model_info *info, char name[64]);
  * that of a row, NULL if it has none. *row becomes the row of B. */
 bool dpi_adapter_has(const dpi_model *model, const char *tensor);
 const dpi_adapter *dpi_adapter_of(const dpi_model *model, const char *tensor, int64_t *row);
-
-/* The key of the model that an adapter was trained on: the 16 hexadecimal digits of
- * dpi_model_mark, a blank, its name. An adapter that has it opens with this model alone. */
-#define DPI_ADAPTER_BASE "dpinfer.adapter.base"
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "engine/base_mark.h"
 #include "engine/model.h"
 
 static dpi_status check_kind(const dpi_gguf *file, dpi_error *err) {
@@ -89,7 +90,8 @@ static dpi_status read_file(dpi_model *m, const dpi_gguf *file, const char *path
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_control_vector_open(dpi_model *m, const char *path, float scale, dpi_error *err) {
+dpi_status dpi_control_vector_open(dpi_model *m, const char *path, float scale, uint64_t mark,
+                                   dpi_error *err) {
     dpi_gguf *file;
     if (m->vocab_only)
         return dpi_fail(err, DPI_STATUS_ARG, "a control vector needs the weights of its model");
@@ -97,7 +99,9 @@ dpi_status dpi_control_vector_open(dpi_model *m, const char *path, float scale, 
         return dpi_fail(err, DPI_STATUS_ARG, "control_vector_scale is %g, must be -1000..1000",
                         (double)scale);
     DPI_TRY(dpi_gguf_open(path, true, &file, err));
-    const dpi_status status = read_file(m, file, path, scale, err);
+    dpi_status status = dpi_base_mark_check(file, mark, err);
+    if (status == DPI_STATUS_OK)
+        status = read_file(m, file, path, scale, err);
     dpi_gguf_close(file);
     return status;
 }

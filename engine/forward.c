@@ -125,7 +125,9 @@ static void transformer(dpi_pass *p, const void *context) {
     if (m->w_inputs.type)                   /* u [rows, n_layer * n_input] */
         dpi_pass_inputs(p, a->inputs, &m->w_inputs, input(p, NULL), m->inputs_norm,
                         &m->input_embedding);
-    for (int32_t i = 0; i < m->config.n_layer; i++) {
+    const dpi_states *wanted = p->s->states;
+    const int32_t n_layer = wanted ? wanted->layers[wanted->n_layers - 1] + 1 : m->config.n_layer;
+    for (int32_t i = 0, n_seen = 0; i < n_layer; i++) {
         p->shape = &m->config.shapes[i];
         (m->config.kind[i] == DPI_LAYER_DELTA ? delta_net : attention)(p, i);
         feed_forward(p, i);
@@ -135,6 +137,8 @@ static void transformer(dpi_pass *p, const void *context) {
             dpi_pass_scale(p, a->x, *m->layers[i].output_scale);
         if (m->control && m->control->of[i])
             dpi_pass_shift(p, a->x, m->control->of[i]);
+        if (wanted && wanted->layers[n_seen] == i)
+            dpi_pass_states(p, a->x, wanted, n_seen++);
     }
     if (p->batch->n_head > 0)
         head(p, context);

@@ -418,7 +418,7 @@ static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_m
             status = dpi_adapters_open(m, options->adapter, options->adapter_scale, err);
         if (status == DPI_STATUS_OK && options->control_vector)
             status = dpi_control_vector_open(m, options->control_vector,
-                                             options->control_vector_scale, err);
+                                             options->control_vector_scale, dpi_model_mark(m), err);
         if (status == DPI_STATUS_OK && (!m->vocab_only || m->logits))
             status = dpi_cpu_measure(&m->cpu, err);
         if (status == DPI_STATUS_OK && options->check_weights)

@@ -371,6 +371,21 @@ void dpi_pass_scale(dpi_pass *p, dpi_rows x, float by) { scale_and_shift(p, x, b
 
 void dpi_pass_shift(dpi_pass *p, dpi_rows x, const float *by) { scale_and_shift(p, x, 1, by); }
 
+void dpi_pass_states(dpi_pass *p, dpi_rows x, const dpi_states *wanted, int32_t which) {
+    double *sums = wanted->sums + (int64_t)which * x.n;
+    int64_t begin, end;
+    dpi_pass_meet(p);
+    dpi_pass_columns(p, x.n, &begin, &end);
+    for (int64_t r = 0; r < p->n_rows; r++) {
+        const float *row = dpi_pass_row(p, x, r), by = by_norm(p, p->s->work.squares, x, r);
+        for (int64_t i = begin; i < end; i++)
+            sums[i] += (double)row[i] * (double)by;
+        if (p->thread == 0)
+            wanted->sizes[which] += 1 / (double)by;
+    }
+    p->has_written = true; /* x stays as it is until all have read it */
+}
+
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
 /* Cosines and sines of a position, in the order of the rotation's kernel. */

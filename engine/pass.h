@@ -87,6 +87,8 @@ void dpi_pass_scale(dpi_pass *p, dpi_rows x, float by);
 
 /* x += by [n]. x is the residual stream. */
 void dpi_pass_shift(dpi_pass *p, dpi_rows x, const float *by);
+/* Adds the rows of x, after layer number `which` of those wanted, to their sums. */
+void dpi_pass_states(dpi_pass *p, dpi_rows x, const dpi_states *wanted, int32_t which);
 
 /* v = z / sqrt(mean(z^2) + eps) of each head. z may be v. */
 void dpi_pass_norm_values(dpi_pass *p, dpi_rows v, dpi_rows z);

@@ -272,8 +272,9 @@ static dpi_status forward(dpi_session *s, const dpi_token_batch *batch, dpi_erro
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *tokens, size_t n_tokens,
-                               float *all_logits, dpi_error *err) {
+/* Of all tokens the logits go to all_logits, if it is not NULL; with s->states there are none. */
+static dpi_status read_prompt(dpi_session *s, int32_t seq, const int32_t *tokens, size_t n_tokens,
+                              float *all_logits, dpi_error *err) {
     DPI_TRY(check_room(s, seq, n_tokens, err));
     if (n_tokens == 0 || !tokens)
         return dpi_fail(err, DPI_STATUS_ARG, "prefill of no tokens, must be 1 or more");
@@ -305,7 +306,9 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
                                     : logits_of(s, seq);
         }
         batch.head_first = all_logits ? 0 : batch.n_rows - 1;
-        batch.n_head = all_logits || left <= room ? batch.n_rows - batch.head_first : 0;
+        batch.n_head = !s->states && (all_logits || left <= room)
+                           ? batch.n_rows - batch.head_first
+                           : 0;
         if (status == DPI_STATUS_OK)
             status = forward(s, &batch, err);
         if (status != DPI_STATUS_OK) {
@@ -314,14 +317,30 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
         }
         dpi_kv_advance(&s->kv, seq, batch.n_rows);
         s->n_read = batch.n_head;
-        s->ready[seq] = done + (size_t)batch.n_rows == n_tokens;
+        s->ready[seq] = !s->states && done + (size_t)batch.n_rows == n_tokens;
         done += (size_t)batch.n_rows;
     }
-    s->read_seq = seq;
+    s->read_seq = s->states ? -1 : seq;
     if (all_logits)
         memcpy(logits_of(s, seq), all_logits + (int64_t)(n_tokens - 1) * n_vocab,
                (size_t)n_vocab * sizeof *all_logits);
     return DPI_STATUS_OK;
+}
+
+dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *tokens, size_t n_tokens,
+                               float *all_logits, dpi_error *err) {
+    return read_prompt(s, seq, tokens, n_tokens, all_logits, err);
+}
+
+dpi_status dpi_session_read_states(dpi_session *s, int32_t seq, const int32_t *tokens,
+                                   size_t n_tokens, const dpi_states *states, dpi_error *err) {
+    if (s->model->logits)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "the model's logits are computed elsewhere: there are no states");
+    s->states = states;
+    const dpi_status status = read_prompt(s, seq, tokens, n_tokens, NULL, err);
+    s->states = NULL;
+    return status;
 }
 
 static dpi_status check_rows(dpi_session *s, int32_t n_rows, const int32_t *seqs,

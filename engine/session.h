@@ -6,6 +6,7 @@
 #include "base/tiles.h"
 #include "engine/kv.h"
 #include "engine/model.h"
+#include "engine/states.h"
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 
@@ -88,6 +89,7 @@ struct dpi_session {
     int32_t n_read; /* of it the last rows, whose normalised states are in work.norm */
     int32_t *row_seq, *row_pos, *row_token; /* [max_rows] */
     unsigned char *seen; /* [n_seq] scratch of the duplicate check */
+    const dpi_states *states; /* of the prompt that is read; NULL: none are wanted */
     dpi_cancel_fn cancel;
     void *cancel_user;
 };

@@ -1,5 +1,7 @@
-/* drawn_texts.c - texts that are drawn from what was trained: post-processing, which costs nothing,
- * however many they are. */
+/* drawn_texts.c - texts that are drawn from what was released, an adapter or steering vectors:
+ * post-processing, which costs nothing, however many they are. */
+#include <string.h>
+
 #include "base/status.h"
 #include "base/text.h"
 #include "dp/mechanism/mechanism.h"
@@ -49,13 +51,13 @@ static const char *const assumptions[] = {
 
 const dpi_mechanism_ops dpi_mechanism_texts = {
     .info = {.name = "texts",
-             .title = "texts of what was trained",
-             .help = "texts that are drawn from what was trained, at no cost",
+             .title = "texts of what was released",
+             .help = "texts that are drawn from what was released, at no cost",
              .source = "Dwork and Roth 2014, Proposition 2.1",
              .proof = "dp/PRIVACY.md section 16",
              .runs = "texts"},
     .parameters = parameters,
-    .adjacencies = 1u << DPI_ADJACENCY_ADD_REMOVE,
+    .adjacencies = 1u << DPI_ADJACENCY_ADD_REMOVE | 1u << DPI_ADJACENCY_REPLACE_BY_NULL,
     .has_records = true,
     .output = "all tokens of all texts",
     .assumptions = assumptions,

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "dp/mechanism/gradients.h"
+#include "dp/mechanism/steering.h"
 #include "gguf/gguf.h"
 #include "kernels/weight_types.h"
 #include "pipeline/claim/claim_json.h"
@@ -34,32 +35,64 @@ static bool may_be_trained(const char *tensor) {
     return strncmp(tensor, "rope_", 5) != 0 && strncmp(tensor, "per_layer_", 10) != 0 && !is_bias;
 }
 
-/* What the tensors say of their claim: of an adapter its numbers and rank too, of all weights their
- * number. Where an adapter was merged it is no longer to be seen. */
-static dpi_status read_tensors(const dpi_gguf *file, dpi_claim_part *p, dpi_error *err) {
+/* The hash of all tensors, and their numbers; of all weights those that may be trained. */
+static double hash_tensors(const dpi_gguf *file, bool are_all, char hex[DPI_DIGEST_HEX + 1]) {
     struct sha256_ctx hash;
-    const int trained = (int)p->values[DPI_GRADIENTS_TRAINED];
-    double n = 0, alpha = 0;
+    double n = 0;
     sha256_init(&hash);
     for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
         const dpi_gguf_tensor *t = dpi_gguf_tensor_at(file, i);
-        const double rows = (double)(t->shape[1] * t->shape[2] * t->shape[3]);
         dpi_tensors_hash_head(&hash, t->name, t->type, t->shape);
         sha256_update(&hash, t->n_bytes, t->data);
         dpi_gguf_release(file, t->data, t->n_bytes);
-        n += trained == DPI_TRAINED_ADAPTER || may_be_trained(t->name) ? (double)t->shape[0] * rows
-                                                                       : 0;
-        if (i == 0 && trained == DPI_TRAINED_ADAPTER)
-            p->values[DPI_GRADIENTS_RANK] = rows;
+        if (are_all || may_be_trained(t->name))
+            n += (double)t->shape[0] * (double)(t->shape[1] * t->shape[2] * t->shape[3]);
     }
-    dpi_digest_end(&hash, p->text);
+    dpi_digest_end(&hash, hex);
+    return n;
+}
+
+/* What the tensors say of their claim: of an adapter its numbers and rank too, of all weights their
+ * number. Where an adapter was merged it is no longer to be seen. */
+static dpi_status read_trained(const dpi_gguf *file, dpi_claim_part *p, dpi_error *err) {
+    const int trained = (int)p->values[DPI_GRADIENTS_TRAINED];
+    const double n = hash_tensors(file, trained == DPI_TRAINED_ADAPTER, p->text);
+    double alpha = 0;
     if (trained != DPI_TRAINED_MERGED)
         p->values[DPI_GRADIENTS_NUMBERS] = n;
     if (trained != DPI_TRAINED_ADAPTER)
         return DPI_STATUS_OK;
+    if (dpi_gguf_tensor_count(file) > 0) {
+        const int64_t *shape = dpi_gguf_tensor_at(file, 0)->shape;
+        p->values[DPI_GRADIENTS_RANK] = (double)(shape[1] * shape[2] * shape[3]);
+    }
     DPI_TRY(dpi_gguf_get_float(file, "adapter.lora.alpha", 0, 1e6, &alpha, NULL, err));
     p->values[DPI_GRADIENTS_ALPHA] = alpha;
     return DPI_STATUS_OK;
+}
+
+static dpi_status read_vectors(const dpi_gguf *file, dpi_claim_part *p, dpi_error *err) {
+    (void)err;
+    p->values[DPI_STEERING_NUMBERS] = hash_tensors(file, true, p->text);
+    p->values[DPI_STEERING_LAYERS] = (double)dpi_gguf_tensor_count(file);
+    return DPI_STATUS_OK;
+}
+
+/* The mechanisms whose output is the tensors of a file. */
+static const struct {
+    const char *mechanism;
+    dpi_status (*read)(const dpi_gguf *file, dpi_claim_part *part, dpi_error *err);
+} kinds[] = {{"gradients", read_trained}, {"steering", read_vectors}};
+
+/* The place of the first part that is such a one in kinds; *part its place in the claim; -1. */
+static int kind_of(const dpi_claim *claim, int32_t *part) {
+    for (int k = 0; k < (int)(sizeof kinds / sizeof *kinds); k++) {
+        const dpi_claim_part *found = dpi_claim_find(claim, kinds[k].mechanism);
+        *part = found ? (int32_t)(found - claim->parts) : -1;
+        if (found)
+            return k;
+    }
+    return -1;
 }
 
 /* ---- The keys -------------------------------------------------------------------------------- */
@@ -123,24 +156,25 @@ static dpi_status read_claim(const dpi_gguf *file, dpi_claim *claim, dpi_error *
     DPI_TRY(dpi_gguf_get_string(file, CLAIM, &text, &there, err));
     if (!there)
         return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s has no %s: it is no adapter of 'dpinfer finetune'", dpi_gguf_name(file),
-                        CLAIM);
+                        "%s has no %s: it is no adapter of 'dpinfer finetune', and no "
+                        "vectors of 'dpinfer steer'", dpi_gguf_name(file), CLAIM);
     const dpi_status status = dpi_claim_read(text.data, text.n_bytes, claim, &why);
     if (status != DPI_STATUS_OK)
         return dpi_fail(err, status == DPI_STATUS_MEMORY ? status : DPI_STATUS_ARG,
                         "the claim of %s does not hold: %s", dpi_gguf_name(file), why.message);
-    return dpi_claim_find(claim, "gradients")
+    int32_t part;
+    return kind_of(claim, &part) >= 0
                ? check_keys(file, claim, err)
                : dpi_fail(err, DPI_STATUS_ARG,
-                          "the claim of %s does not hold: it is of no training",
-                          dpi_gguf_name(file));
+                          "the claim of %s does not hold: it is of no training, and of no steering "
+                          "vectors", dpi_gguf_name(file));
 }
 
 /* ---- What holds ------------------------------------------------------------------------------ */
 
 static bool is_given(const dpi_verification *v, const char *path) {
     static const char *const of_tensors[] = {".tensors_sha256", ".numbers", ".rank", ".alpha",
-                                             NULL};
+                                             ".layers", NULL};
     const char *claim = strstr(path, "claim."), *dot = strrchr(path, '.');
     (void)v;
     return claim && !strstr(path, "follows.") && !dpi_is_one_of(of_tensors, dot);
@@ -180,9 +214,9 @@ dpi_status dpi_claim_file_compare(const dpi_gguf *file, const char *prefix, dpi_
     dpi_claim found;
     DPI_TRY(read_claim(file, claim, err));
     found = *claim;
-    for (int32_t i = 0; i < found.n_parts; i++)
-        if (&claim->parts[i] == dpi_claim_find(claim, "gradients"))
-            DPI_TRY(read_tensors(file, &found.parts[i], err));
+    int32_t part;
+    const int kind = kind_of(claim, &part);
+    DPI_TRY(kinds[kind].read(file, &found.parts[part], err));
     return compare(file, prefix, claim, &found, v, err);
 }
 

@@ -15,10 +15,11 @@
 #include "kernels/weight_types.h"
 #include "dp/mechanism/gradients.h"
 #include "pipeline/finetune/finetune.h"
+#include "pipeline/finetune/task.h"
 #include "pipeline/journal/digest.h"
 #include "train/lora_file.h"
 
-#define KEY "dpinfer.finetune."
+#define KEY DPI_TASK_KEY
 
 /* ---- The hash -------------------------------------------------------------------------------- */
 
@@ -39,13 +40,6 @@ void dpi_finetune_hash(const dpi_lora *lora, const dpi_graph_shape *shape, const
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void put_base(dpi_gguf_builder *w, const dpi_finetune *f) {
-    char text[16 + 1 + sizeof f->claim.model_name];
-    snprintf(text, sizeof text, "%016" PRIx64 " %s", dpi_model_mark(f->options.model),
-             f->claim.model_name);
-    dpi_gguf_put_string(w, DPI_ADAPTER_BASE, text);
-}
-
 /* Lines, as the labels are. */
 static void put_counts(dpi_gguf_builder *w, const dpi_finetune *f) {
     dpi_text lines = {0};
@@ -56,16 +50,8 @@ static void put_counts(dpi_gguf_builder *w, const dpi_finetune *f) {
     free(lines.data);
 }
 
-/* How texts are written: public, and what `generate` begins with. */
 static void put_task(dpi_gguf_builder *w, const dpi_finetune *f) {
-    const dpi_bytes instruction = f->options.instruction;
-    dpi_gguf_put_string(w, KEY "template", dpi_chat_name(f->instructions.chat));
-    if (instruction.data)
-        dpi_gguf_put_string(w, KEY "instruction", f->instructions.text);
-    if (f->instructions.labels)
-        dpi_gguf_put_string(w, KEY "labels", f->instructions.lines);
-    if (f->instructions.attributes)
-        dpi_gguf_put_string(w, KEY "attributes", f->instructions.attributes);
+    dpi_task_put(w, &f->instructions);
     put_counts(w, f);
 }
 
@@ -117,7 +103,7 @@ dpi_status dpi_finetune_write(const dpi_finetune *f, const char *path, int fd, d
              dpi_claim_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
     DPI_TRY(dpi_gguf_builder_create(path, fd, &w, err));
     dpi_lora_put_keys(w, lora, name);
-    put_base(w, f);
+    dpi_task_put_base(w, f->options.model, f->claim.model_name);
     const dpi_status status = dpi_finetune_put_claim(w, f, hex, err);
     dpi_lora_put_tensors(w, lora, shape, adapters);
     if (status == DPI_STATUS_OK)

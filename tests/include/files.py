@@ -41,7 +41,7 @@ NO_USER = {
     # parts that tests hold to a reference
     "dpi_adapmixed_spent_get", "dpi_audit_play", "dpi_audit_result_init_size", "dpi_chi_square_tail",
     "dpi_source_pays", "dpi_augpe_look", "dpi_automaton_read",
-    "dpi_finetune_hash", "dpi_gradient_bound", "dpi_graph_f64", "dpi_journal_decode",
+    "dpi_finetune_hash", "dpi_graph_f64", "dpi_journal_decode",
     "dpi_local_rantext_z", "dpi_local_threshold", "dpi_magnitude_exactly", "dpi_magnitude_of",
     "dpi_quota_processors", "dpi_tuner_sum", "dpi_type_at",
     "dpi_vocab_is_control", "eval_logistic", "eval_logistic_sensitivity", "eval_noise_gaussian",

@@ -101,8 +101,8 @@ static double *attended(const tiny_spec *s, const double *q, const double *k, co
     return out;
 }
 
-void oracle_logits(const tiny_spec *s, const dpi_model *m, const int32_t *tokens, int32_t n,
-                   const float *added, double *logits) {
+double *oracle_states(const tiny_spec *s, const dpi_model *m, const int32_t *tokens, int32_t n,
+                      const float *added, int32_t n_layer) {
     const int32_t e = s->n_embd, dk = s->head_dim ? s->head_dim : e / s->n_head;
     const int32_t dv = s->head_dim_v ? s->head_dim_v : e / s->n_head;
     double *x = doubles((int64_t)n * e);
@@ -113,7 +113,7 @@ void oracle_logits(const tiny_spec *s, const dpi_model *m, const int32_t *tokens
             dpi_matrix_row(&m->embedding, tokens[i / e], row);
         x[i] = (double)row[i % e];
     }
-    for (int32_t layer = 0; layer < s->n_layer; layer++) {
+    for (int32_t layer = 0; layer < n_layer; layer++) {
         const dpi_layer *w = &m->layers[layer];
         double *norm = normalized(w->attn_norm, x, n, e);
         double *q = product(&w->wq, norm, n, NULL);
@@ -134,8 +134,15 @@ void oracle_logits(const tiny_spec *s, const dpi_model *m, const int32_t *tokens
             x[i] += (double)added[layer * e + i % e];
         free(norm), free(gate), free(up);
     }
-    double *norm = normalized(m->output_norm, x, n, e);
+    free(row);
+    return x;
+}
+
+void oracle_logits(const tiny_spec *s, const dpi_model *m, const int32_t *tokens, int32_t n,
+                   const float *added, double *logits) {
+    double *x = oracle_states(s, m, tokens, n, added, s->n_layer);
+    double *norm = normalized(m->output_norm, x, n, s->n_embd);
     memset(logits, 0, (size_t)n * (size_t)s->n_vocab * sizeof *logits);
     product(s->tied ? &m->embedding : &m->output, norm, n, logits);
-    free(x), free(row), free(norm);
+    free(x), free(norm);
 }

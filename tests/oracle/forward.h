@@ -10,5 +10,8 @@
 struct tiny_spec;
 void oracle_logits(const struct tiny_spec *spec, const dpi_model *model, const int32_t *tokens,
                    int32_t n, const float *added, double *logits);
+/* The residual stream [n, n_embd] behind the first n_layer layers, for free. */
+double *oracle_states(const struct tiny_spec *spec, const dpi_model *model, const int32_t *tokens,
+                      int32_t n, const float *added, int32_t n_layer);
 
 #endif

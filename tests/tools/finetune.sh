@@ -473,8 +473,8 @@ expect_line rt.html "$(sha_of rt2.jsonl)"
 mv m.gguf mine.gguf
 "$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 \
     --type F32 --seed 2 -o m.gguf 2>err || exit 1
-refuse 3 "p.gguf is an adapter of another model" generate m.gguf --lora p.gguf -n 4
-refuse 3 "a.gguf is an adapter of another model" logits m.gguf --tokens - --lora a.gguf
+refuse 3 "p.gguf is of another model" generate m.gguf --lora p.gguf -n 4
+refuse 3 "a.gguf is of another model" logits m.gguf --tokens - --lora a.gguf
 mv mine.gguf m.gguf
 works generate mq.gguf --lora p.gguf -n 4; expect_err "guarantee          ("
 

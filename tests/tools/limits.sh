@@ -99,6 +99,8 @@ declare -A arguments=(
     [infer]="infer m.gguf refs.jsonl --remote-model x --dry-run"
     [finetune]="finetune m.gguf refs.jsonl --units 8 --delta 1e-3 --sigma 2 --steps 1 --rank 1 \
         --positions 16 -o made.lora -q --overwrite"
+    [steer]="steer $model refs.jsonl --public refs.jsonl --delta 1e-3 --sigma 2 --positions 32 \
+        -o made.steer -q --overwrite"
     [evolve]="augpe m.gguf refs.jsonl --rho 1 --delta 1e-3 --num 2 --rounds 2 -n 4 --seed 1 -q"
     [generate]="generate m.gguf --lora kept.lora --num 3 -n 6 --seed 1 --jsonl"
 )
@@ -122,7 +124,7 @@ for i in 0 1; do
     works run "$model" refs.jsonl --rho 1 -B 1 -n 4 --seed 1 -q --job drawn --shard $i/2
 done
 for name in help version inspect tokenize logits run many exact account ledger resume verify \
-    records training merge certify wards adapter evolve; do
+    records training merge certify wards adapter evolve steer; do
     run ${arguments[$name]}
     [ "$name" = adapter ] && [ ! -s adapter.gguf ] || expect_rc 0
     mv out "$name.out"

@@ -114,21 +114,46 @@ static int read_labels(generating *g) {
 }
 
 /* It has a file of its own, beside a model. */
-static bool is_adapter(const dpi_claim *claim) {
-    return dpi_claim_value(dpi_claim_find(claim, "gradients"), "trained") < 1;
+static bool is_beside(const dpi_claim *claim) {
+    return !dpi_claim_find(claim, "gradients") ||
+           dpi_claim_value(dpi_claim_find(claim, "gradients"), "trained") < 1;
+}
+
+/* What the claim and the task are read of. */
+static const char *file_of(const args *a) {
+    return a->v[OPT_STEER].given ? a->v[OPT_STEER].s
+           : a->v[OPT_LORA].given ? a->v[OPT_LORA].s
+                                  : a->model;
+}
+
+/* Two claims would add up, and vectors of others would steer what a claim does not know of. */
+static int check_one(const args *a) {
+    static const option_id others[] = {OPT_LORA, OPT_CONTROL_VECTOR};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (a->v[OPT_STEER].given && a->v[others[i]].given)
+            return cli_fail(CLI_USAGE, "--steer and --%s: allowed is one of them",
+                            option_name(others[i]));
+    return CLI_OK;
 }
 
 /* An adapter of another program has no claim, which is no failure. Without an adapter the model has
  * one: all its weights were trained. */
 static int read_adapter(generating *g) {
-    const char *lora = g->a->v[OPT_LORA].s, *path = lora ? lora : g->a->model;
+    const char *path = file_of(g->a);
+    const bool steers = g->a->v[OPT_STEER].given;
     int32_t holds = 0;
     dpi_error err;
     dpi_status status = dpi_finetune_read_claim(path, &g->claim, &holds, &err);
     g->claimed = status == DPI_STATUS_OK;
-    if (!lora && (status == DPI_STATUS_FORMAT || (g->claimed && is_adapter(&g->claim))))
-        return cli_fail(CLI_USAGE, "--lora FILE: needed is the adapter, as %s is no model of "
-                                   "'dpinfer finetune --full' or '--merge'", path);
+    if (path == g->a->model &&
+        (status == DPI_STATUS_FORMAT || (g->claimed && is_beside(&g->claim))))
+        return cli_fail(CLI_USAGE, "--lora FILE or --steer FILE: needed is the adapter, or the "
+                                   "vectors, as %s is no model of 'dpinfer finetune --full' or "
+                                   "'--merge'", path);
+    if (g->claimed && steers != (dpi_claim_find(&g->claim, "steering") != NULL))
+        return cli_fail(CLI_USAGE, "--%s: %s is %s", steers ? "steer" : "lora", path,
+                        steers ? "an adapter, which needs --lora"
+                               : "of 'dpinfer steer', which needs --steer");
     if (status == DPI_STATUS_ARG)
         return cli_fail_library(CLI_REPORT, &err);
     if (g->claimed && !holds)
@@ -343,6 +368,8 @@ static int open_all(generating *g) {
     if (code == CLI_OK && cli_ends_in(a->v[OPT_OUTPUT].s, ".csv"))
         code = cli_fail(CLI_USAGE, "-o: found a .csv, allowed are lines of text and .jsonl");
     if (code == CLI_OK)
+        code = check_one(a);
+    if (code == CLI_OK)
         code = read_adapter(g);
     if (code == CLI_OK)
         code = probe_reports(g);
@@ -401,13 +428,12 @@ static dpi_status fill_report(const generating *g, dpi_report *report, dpi_error
 }
 
 static int write_reports(generating *g) {
-    const char *lora = g->a->v[OPT_LORA].s;
     dpi_report *report;
     dpi_error err;
     if (g->a->n_reports == 0)
         return CLI_OK;
     dpi_status status =
-        dpi_report_of(&g->claim, NULL, lora ? lora : g->a->model, &report, &err);
+        dpi_report_of(&g->claim, NULL, file_of(g->a), &report, &err);
     if (status != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     status = dpi_report_wording(report, &g->worded.wording, &err);
@@ -473,14 +499,14 @@ static int generate_main(const args *a) {
 const command command_generate = {
     .name = "generate", .bit = CMD_GENERATE, .arguments = "MODEL",
     .takes_model = 1, .max_positional = 0, .run = generate_main,
-    .summary = "texts from a private adapter, at plain cost",
+    .summary = "texts from a private adapter or steering vectors, at plain cost",
     .details =
         "Draws --num texts from MODEL with an adapter of 'finetune', many at a time. No record is\n"
         "read: whatever the adapter guarantees is the guarantee of all texts, however many.\n"
         "Instruction, chat format and labels are those that the adapter was trained with. Of each\n"
         "label come as many texts, or in proportion to its units (finetune --histogram-epsilon),\n"
         "or as --num-per-label FILE says. A model of 'finetune --full'\n"
-        "needs no --lora.\n\n"
+        "needs no --lora. --steer FILE has vectors of 'steer' in place of an adapter.\n\n"
         "--report FILE has the claim, what it guarantees of the texts and their hash, as JSON.\n"
         "The claim in the adapter's file is computed again, and its numbers are hashed; exit code\n"
         "5 if it does not hold. An adapter without a claim makes texts that are NOT PRIVATE.\n",

@@ -5,6 +5,7 @@
 
 #include "dpinfer/finetune.h"
 #include "dpinfer/gaussian.h"
+#include "dpinfer/steer.h"
 #include "dpinfer/wording.h"
 
 #define GENERATES (CMD_RUN | CMD_PLAN)
@@ -13,10 +14,11 @@
 #define WORDS (KEEPS_ANSWER | CMD_AUGPE) /* texts, by rules about their words */
 #define KEEPS_ANSWER (GENERATES | CMD_GENERATE | CMD_PREVIEW)
 #define LOADS                                                                                      \
-    (GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_AUGPE | CMD_INSPECT | CMD_TOKENIZE |            \
-     CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE | CMD_PREVIEW)
+    (GENERATES | CMD_FINETUNE | CMD_STEER | CMD_GENERATE | CMD_AUGPE | CMD_INSPECT |               \
+     CMD_TOKENIZE | CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE | CMD_PREVIEW)
 #define COMPUTES (PROMPTS | CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE)
 #define ADAPTS (PROMPTS | CMD_GENERATE | CMD_INSPECT | CMD_LOGITS | CMD_SERVE | CMD_QUANTIZE)
+#define LEARNS (CMD_FINETUNE | CMD_STEER) /* of records, for texts that cost no more */
 #define PERTURBS (CMD_PERTURB | CMD_INFER)
 #define READS_WORDS (PERTURBS | CMD_ATTACK)
 #define SENDS (CMD_INFER | CMD_ATTACK | CMD_AUGPE)
@@ -36,7 +38,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .arg = "EPS",
         .parameter = "epsilon", .group = GROUP_BUDGET},
     [OPT_DELTA] = {.name = "delta",
-        .commands = WRITES | CMD_ACCOUNT | CMD_LEDGER | CMD_FINETUNE | CMD_STATISTIC,
+        .commands = WRITES | CMD_ACCOUNT | CMD_LEDGER | LEARNS | CMD_STATISTIC,
         .arg = "DELTA",
         .parameter = "delta", .def = "1e-6", .group = GROUP_BUDGET,
         .other = CMD_FINETUNE, .other_help = "delta; must be below 1/N of --units"},
@@ -75,7 +77,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .min = 0, .max = 1 << 18,
         .help = "likeliest public tokens that are drawn from; 0: all; without it 100"},
     [OPT_SEED] = {.name = "seed", .group = GROUP_EXPERT, .type = OPT_INT,
-        .commands = WRITES | CMD_MAKE_MODEL | CMD_FINETUNE | CMD_STATISTIC | CMD_PREVIEW,
+        .commands = WRITES | CMD_MAKE_MODEL | LEARNS | CMD_STATISTIC | CMD_PREVIEW,
         .arg = "N", .min = 0, .max = 9007199254740992.0,
         .help = "reproducible randomness: generated text is NOT PRIVATE"},
     [OPT_PLAIN] = {.name = "plain", .group = GROUP_EXPERT, .type = OPT_FLAG,
@@ -103,11 +105,11 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "a table of B and T for --num texts about --units N or --records N, and which one "
                 "would be taken. With MODEL of the pace that it finds; without one of none"},
     [OPT_TEXT_FIELD] = {.name = "text-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS |
+        .commands = CMD_EVAL | WRITES | READS_WORDS | LEARNS | CMD_RECORDS |
             CMD_STATISTIC | CMD_PREVIEW,
         .arg = "NAME", .def = "text", .help = "field of a .jsonl, column of a .csv with the text"},
     [OPT_UNIT_FIELD] = {.name = "unit-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = WRITES | CMD_FINETUNE | CMD_LEDGER | CMD_RECORDS, .arg = "NAME",
+        .commands = WRITES | LEARNS | CMD_LEDGER | CMD_RECORDS, .arg = "NAME",
         .help = "field or column with the ID of the person: all records with one ID are protected "
                 "together; without it each record is",
         .other = CMD_LEDGER,
@@ -140,23 +142,23 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "private labels: --num texts in proportion to the units of each, counted with "
                 "noise at this part of the budget"},
     [OPT_DELIMITER] = {.name = "delimiter", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS |
+        .commands = CMD_EVAL | WRITES | READS_WORDS | LEARNS | CMD_RECORDS |
             CMD_STATISTIC | CMD_PREVIEW,
         .arg = "CHAR", .def = ",",
         .help = "between the columns of a .csv; tab: a tab"},
     [OPT_ENCODING] = {.name = "encoding", .group = GROUP_DATA, .type = OPT_ENUM,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS |
+        .commands = CMD_EVAL | WRITES | READS_WORDS | LEARNS | CMD_RECORDS |
             CMD_STATISTIC | CMD_PREVIEW,
         .arg = "NAME", .choices = "utf8|latin1|windows-1252|utf16|utf16le|utf16be",
         .def = "utf8",
         .help = "of the records; what is not UTF-8 is converted. windows-1252 is what Excel calls "
                 "ANSI"},
     [OPT_PUBLIC_FIELDS] = {.name = "public-fields", .group = GROUP_DATA, .type = OPT_FLAG,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | LEARNS | CMD_RECORDS,
         .help = "the names of a .jsonl's fields are no secret, as a header row is none: a field "
                 "that no line has is refused before anything is spent"},
     [OPT_MAX_PER_UNIT] = {.name = "max-per-unit", .arg = "M",
-        .commands = WRITES | CMD_FINETUNE | CMD_LEDGER | CMD_RECORDS,
+        .commands = WRITES | LEARNS | CMD_LEDGER | CMD_RECORDS,
         .parameter = "max_per_unit", .group = GROUP_DATA,
         .help = "its first ones; needs --unit-field, without it 4",
         .other = CMD_LEDGER, .other_help = "init, charge: records of a unit that are used; needs "
@@ -215,7 +217,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "rounds of N texts of one label: both prompts of a text have the texts of the "
                 "round before as examples. Costs nothing (docs/prompts.md)"},
     [OPT_TEMPLATE] = {.name = "template", .group = GROUP_PROMPT, .type = OPT_ENUM,
-        .commands = WRITES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE | CMD_PREVIEW,
+        .commands = WRITES | LEARNS | CMD_GENERATE | CMD_SERVE | CMD_PREVIEW,
         .arg = "NAME", .choices = DPI_CHAT_NAMES, .def = "auto",
         .help = "chat format"},
 #include "tools/options/option_rows_wording.def"
@@ -236,11 +238,11 @@ const option_spec option_rows[N_OPTIONS] = {
                 "and memory allow"},
     [OPT_THREADS] = {.name = "threads", .group = GROUP_EXPERT, .short_name = 't', .type = OPT_INT,
         .commands = CMD_EVAL | (COMPUTES & ~CMD_BENCH) | WRITES_MODEL | CMD_RESUME | READS_WORDS |
-            CMD_FINETUNE | CMD_GENERATE,
+            LEARNS | CMD_GENERATE,
         .arg = "N", .min = 1, .max = 1024,
         .help = "threads; without it all processors that it may use, also by a container's quota"},
     [OPT_ISA] = {.name = "isa", .group = GROUP_EXPERT, .type = OPT_ENUM,
-        .commands = CMD_EVAL | COMPUTES | CMD_RESUME | CMD_INFER | CMD_GENERATE,
+        .commands = CMD_EVAL | COMPUTES | CMD_RESUME | CMD_INFER | CMD_GENERATE | CMD_STEER,
         .arg = "NAME", .choices = "auto|ref|avx2|avx512|neon|dotprod|i8mm", .def = "auto",
         .help = "instruction set; the environment's DPI_ISA is used if the option is not given"},
     [OPT_EXACT] = {.name = "exact", .group = GROUP_EXPERT, .type = OPT_FLAG,
@@ -345,11 +347,11 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "each field after the verdict, and not only those that do not hold"},
     [OPT_OVERWRITE] = {.name = "overwrite", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = CMD_EVAL | WRITES | CMD_MERGE | CMD_RESUME | CMD_LOGITS | CMD_AUDIT |
-            WRITES_MODEL | CMD_PRETRAIN | PERTURBS | CMD_FINETUNE | CMD_GENERATE |
+            WRITES_MODEL | CMD_PRETRAIN | PERTURBS | LEARNS | CMD_GENERATE |
             CMD_STATISTIC | CMD_PREVIEW,
         .help = "replace files that are written and are there already"},
     [OPT_QUIET] = {.name = "quiet", .group = GROUP_OUTPUT, .short_name = 'q', .type = OPT_FLAG,
-        .commands = WRITES | CMD_RESUME | WRITES_MODEL | CMD_PRETRAIN | CMD_FINETUNE,
+        .commands = WRITES | CMD_RESUME | WRITES_MODEL | CMD_PRETRAIN | LEARNS,
         .help = "no progress and no notes; the statement stays"},
     [OPT_PROGRESS] = {.name = "progress", .group = GROUP_OUTPUT, .type = OPT_ENUM,
         .commands = GENERATES, .arg = "FORM", .choices = "auto|line|plain|none", .def = "auto",
@@ -359,12 +361,12 @@ const option_spec option_rows[N_OPTIONS] = {
             PERTURBS | CMD_FINETUNE | CMD_RECORDS | CMD_STATISTIC | CMD_PREVIEW,
         .help = "JSON with full precision"},
     [OPT_LEDGER] = {.name = "ledger", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | CMD_FINETUNE | CMD_VERIFY | CMD_STATISTIC, .arg = "FILE",
+        .commands = CMD_EVAL | WRITES | LEARNS | CMD_VERIFY | CMD_STATISTIC, .arg = "FILE",
         .help = "charge the run to this ledger ('dpinfer help ledger') before a record is read; "
                 "plan charges it with --job alone, and verify looks for the charge in it. "
                 "Without it a run with --job has a ledger of its own in DIR"},
     [OPT_DATASET] = {.name = "dataset", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | CMD_LEDGER | CMD_FINETUNE | CMD_STATISTIC, .arg = "NAME",
+        .commands = CMD_EVAL | WRITES | CMD_LEDGER | LEARNS | CMD_STATISTIC, .arg = "NAME",
         .help = "of the ledger; without it the only one"},
     [OPT_VECTORS] = {.name = "vectors", .type = OPT_STRING,
         .commands = READS_WORDS | CMD_VERIFY, .arg = "FILE", .group = GROUP_DATA,

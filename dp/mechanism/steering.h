@@ -1,0 +1,13 @@
+/* steering.h - where the values of the mechanism `steering` stand. Internal. */
+#ifndef DPI_MECHANISM_STEERING_H
+#define DPI_MECHANISM_STEERING_H
+
+/* Parameters. */
+enum {
+    DPI_STEERING_SIGMA,
+    DPI_STEERING_CLIP,
+    DPI_STEERING_LAYERS,
+    DPI_STEERING_NUMBERS
+};
+
+#endif

@@ -1,0 +1,258 @@
+/* directions.c - states of texts, and what is made of them. What a unit adds is a function of that
+ * unit and of public data alone, to the last bit: its records are read one after the other, by
+ * themselves. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "dp/exact/gradient.h"
+#include "dp/mechanism/steering.h"
+#include "dpinfer/memory.h"
+#include "pipeline/steer/steer.h"
+
+static dpi_status no_memory(dpi_error *err) { return dpi_no_memory(err, "the states of a text"); }
+
+dpi_example_format dpi_steer_format(const dpi_steer *s) {
+    const dpi_steer_options *o = &s->options;
+    return (dpi_example_format){
+        .model = o->model, .instructions = &s->instructions, .n_positions = o->n_positions,
+        .max_per_unit = o->max_per_unit, .cancel = o->cancel, .cancel_user = o->cancel_user};
+}
+
+/* ---- One text -------------------------------------------------------------------------------- */
+
+enum { PROMPT, TEXT, N_SEQUENCES };
+
+static dpi_states states_of(const dpi_reader *r) {
+    return (dpi_states){r->steer->layers, r->steer->n_layers, r->sums, r->sizes};
+}
+
+dpi_status dpi_reader_open(const dpi_steer *s, dpi_reader *reader, dpi_error *err) {
+    const dpi_steer_options *o = &s->options;
+    dpi_prompts_info info;
+    dpi_session_options so;
+    dpi_session_options_init(&so);
+    dpi_prompts_info_init(&info);
+    DPI_TRY(dpi_prompts_info_get(s->instructions.prompts[0], &info, err));
+    so.n_seq = N_SEQUENCES, so.n_ctx = o->n_positions;
+    so.n_threads = o->n_threads, so.isa = o->isa;
+    so.cancel = o->cancel, so.cancel_user = o->cancel_user;
+    dpi_reader r = {.steer = s, .n_prompt = info.n_public};
+    r.sums = dpi_private_malloc((size_t)s->n * sizeof *r.sums);
+    r.sizes = dpi_private_malloc((size_t)s->n_layers * sizeof *r.sizes);
+    dpi_status status = r.sums && r.sizes ? dpi_session_create(o->model, &so, &r.session, err)
+                                          : no_memory(err);
+    const dpi_states states = states_of(&r);
+    if (status == DPI_STATUS_OK)
+        status = dpi_session_read_states(r.session, PROMPT,
+                                         dpi_prompts_public(s->instructions.prompts[0]),
+                                         (size_t)r.n_prompt, &states, err);
+    *reader = r;
+    if (status != DPI_STATUS_OK)
+        dpi_reader_close(reader);
+    return status;
+}
+
+void dpi_reader_close(dpi_reader *r) {
+    dpi_session_free(r->session);
+    dpi_private_free(r->sums);
+    dpi_private_free(r->sizes);
+    *r = (dpi_reader){0};
+}
+
+/* *n_tokens that were read of an example, and sums and sizes over them; 0: it is null, or has no
+ * token before its last one. That is the end of the text, or where it is cut: nothing follows from
+ * its state. Errors: MEMORY, CANCELLED. */
+static dpi_status read_text(dpi_reader *r, const dpi_example *x, int32_t *n_tokens,
+                            dpi_error *err) {
+    const dpi_steer *s = r->steer;
+    const int32_t room = s->options.n_positions - r->n_prompt;
+    const int32_t n = x->tokens ? x->n - 1 : 0;
+    const dpi_states states = states_of(r);
+    memset(r->sums, 0, (size_t)s->n * sizeof *r->sums);
+    memset(r->sizes, 0, (size_t)s->n_layers * sizeof *r->sizes);
+    *n_tokens = n < room ? n : room;
+    if (*n_tokens < 1) {
+        *n_tokens = 0;
+        return DPI_STATUS_OK;
+    }
+    dpi_session_reset(r->session, TEXT);
+    DPI_TRY(dpi_session_fork(r->session, PROMPT, TEXT, r->n_prompt, err));
+    return dpi_session_read_states(r->session, TEXT, x->tokens, (size_t)*n_tokens, &states, err);
+}
+
+/* ---- Public texts ---------------------------------------------------------------------------- */
+
+void dpi_public_states_free(dpi_public_states *states) {
+    free(states->mean);
+    free(states->spread);
+    free(states->size);
+    *states = (dpi_public_states){0};
+}
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median distance of n texts [n, stride] from their mean, in n_embd numbers. */
+static double spread_of(const double *texts, int64_t n, int64_t stride, const double *mean,
+                        int32_t n_embd, double *distances) {
+    for (int64_t i = 0; i < n; i++) {
+        double square = 0;
+        for (int32_t c = 0; c < n_embd; c++)
+            square += pow(texts[i * stride + c] - mean[c], 2);
+        distances[i] = sqrt(square);
+    }
+    qsort(distances, (size_t)n, sizeof *distances, by_value);
+    return distances[n / 2];
+}
+
+/* texts [n_texts, n]: each one's mean over its tokens. */
+static dpi_status read_texts(dpi_reader *r, const dpi_examples *examples, double *texts,
+                             int64_t *n_texts, dpi_public_states *at, dpi_error *err) {
+    const dpi_steer *s = r->steer;
+    double n_all = 0;
+    for (size_t i = 0; i < examples->n_records; i++) {
+        double *text = texts + *n_texts * s->n;
+        int32_t n;
+        DPI_TRY(read_text(r, &examples->of[i], &n, err));
+        if (n == 0)
+            continue;
+        for (int64_t c = 0; c < s->n; c++)
+            text[c] = r->sums[c] / n;
+        for (int32_t l = 0; l < s->n_layers; l++)
+            at->size[l] += r->sizes[l];
+        n_all += n;
+        ++*n_texts;
+    }
+    for (int32_t l = 0; l < s->n_layers && n_all > 0; l++)
+        at->size[l] /= n_all;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status find_states(dpi_reader *r, const dpi_examples *examples, double *texts,
+                              double *distances, dpi_public_states *at, dpi_error *err) {
+    const dpi_steer *s = r->steer;
+    int64_t n = 0;
+    DPI_TRY(read_texts(r, examples, texts, &n, at, err));
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t c = 0; c < s->n; c++)
+            at->mean[c] += texts[i * s->n + c] / (double)n;
+    for (int32_t l = 0; l < s->n_layers && n > 1; l++)
+        at->spread[l] = spread_of(texts + l * s->n_embd, n, s->n, at->mean + l * s->n_embd,
+                                  s->n_embd, distances);
+    for (int32_t l = 0; l < s->n_layers; l++)
+        if (!(at->spread[l] > 0 && isfinite(at->spread[l]) && isfinite(at->size[l])))
+            return dpi_fail(err, DPI_STATUS_ARG,
+                            "public texts: found %lld that have tokens, which lie %g apart after "
+                            "layer %d; needed are two or more that differ",
+                            (long long)n, at->spread[l], (int)s->layers[l]);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_public_states_find(dpi_reader *r, const dpi_examples *examples,
+                                  dpi_public_states *states, dpi_error *err) {
+    const dpi_steer *s = r->steer;
+    const size_t n_layers = (size_t)s->n_layers, n = (size_t)s->n;
+    dpi_public_states at = {.mean = dpi_calloc(n, sizeof(double)),
+                            .spread = dpi_calloc(n_layers, sizeof(double)),
+                            .size = dpi_calloc(n_layers, sizeof(double))};
+    double *texts = dpi_calloc(examples->n_records * n + 1, sizeof *texts);
+    double *distances = dpi_calloc(examples->n_records + 1, sizeof *distances);
+    const dpi_status status = at.mean && at.spread && at.size && texts && distances
+                                  ? find_states(r, examples, texts, distances, &at, err)
+                                  : no_memory(err);
+    free(texts);
+    free(distances);
+    *states = at;
+    if (status != DPI_STATUS_OK)
+        dpi_public_states_free(states);
+    return status;
+}
+
+/* ---- Records --------------------------------------------------------------------------------- */
+
+/* vector [n]: the mean over the records of a unit, from the mean of public texts, in units of their
+ * spread. A unit without a record that has tokens: zeros. */
+static dpi_status read_unit(dpi_reader *r, const dpi_examples *examples, size_t unit,
+                            double *vector, dpi_error *err) {
+    const dpi_steer *s = r->steer;
+    int32_t n_records = 0;
+    memset(vector, 0, (size_t)s->n * sizeof *vector);
+    for (int32_t k = 0; k < s->options.max_per_unit; k++) {
+        const size_t i = dpi_records_of_unit(examples->records, unit, (size_t)k);
+        int32_t n;
+        if (i == SIZE_MAX)
+            break;
+        DPI_TRY(read_text(r, &examples->of[i], &n, err));
+        for (int64_t c = 0; c < s->n && n > 0; c++)
+            vector[c] += (r->sums[c] / n - s->at.mean[c]) / s->at.spread[c / s->n_embd];
+        n_records += n > 0;
+    }
+    for (int64_t c = 0; c < s->n && n_records > 1; c++)
+        vector[c] /= n_records;
+    return DPI_STATUS_OK;
+}
+
+/* C over all layers together: each is as long as its public texts lie apart. */
+static double clip_of(const dpi_steer *s) {
+    return s->options.clip * sqrt((double)s->n_layers);
+}
+
+static dpi_status add_units(dpi_reader *r, const dpi_examples *examples, double *vector,
+                            float *narrow, int32_t *scratch, int64_t *sum, dpi_error *err) {
+    const dpi_steer *s = r->steer;
+    const size_t n_units = dpi_records_unit_count(examples->records);
+    for (size_t unit = 0; unit < n_units; unit++) {
+        if (s->pays && !s->pays[unit])
+            continue;
+        DPI_TRY(read_unit(r, examples, unit, vector, err));
+        for (int64_t c = 0; c < s->n; c++)
+            narrow[c] = (float)vector[c];
+        dpi_gradient_add(narrow, s->n, (float)clip_of(s), scratch, sum);
+    }
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_directions_add(dpi_reader *r, const dpi_examples *examples, int64_t *sum,
+                              dpi_error *err) {
+    const size_t n = (size_t)r->steer->n;
+    double *vector = dpi_private_malloc(n * sizeof *vector);
+    float *narrow = dpi_private_malloc(n * sizeof *narrow);
+    int32_t *scratch = dpi_private_malloc(n * sizeof *scratch);
+    const dpi_status status = vector && narrow && scratch
+                                  ? add_units(r, examples, vector, narrow, scratch, sum, err)
+                                  : no_memory(err);
+    dpi_private_free(vector);
+    dpi_private_free(narrow);
+    dpi_private_free(scratch);
+    return status;
+}
+
+/* ---- After the noise ------------------------------------------------------------------------- */
+
+/* How much of a layer's sum is kept: noise alone has the square n deviation^2, and what is not above
+ * that tells nothing (James and Stein 1961, the positive part). From the noisy sum and public
+ * numbers: post-processing. */
+static double kept_of(const int64_t *sum, int32_t n, double deviation) {
+    double square = 0;
+    for (int32_t c = 0; c < n; c++)
+        square += (double)sum[c] * (double)sum[c];
+    return square > 0 ? fmax(0, 1 - (n - 2) * deviation * deviation / square) : 0;
+}
+
+void dpi_directions_make(const dpi_steer *s, const int64_t *sum, float *vectors) {
+    const double one = (double)(INT64_C(1) << DPI_GRADIENT_SHIFT) * (double)s->options.n_units;
+    const double deviation =
+        s->claim.parts[0].values[DPI_STEERING_SIGMA] * (double)dpi_gradient_bound(s->n);
+    for (int32_t l = 0; l < s->n_layers; l++) {
+        const int64_t *of_layer = sum + (int64_t)l * s->n_embd;
+        const double by = kept_of(of_layer, s->n_embd, deviation) * clip_of(s) / one *
+                          s->at.spread[l] * s->at.size[l];
+        for (int32_t c = 0; c < s->n_embd; c++)
+            vectors[(int64_t)l * s->n_embd + c] = (float)((double)of_layer[c] * by);
+    }
+}

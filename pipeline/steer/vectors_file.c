@@ -1,0 +1,80 @@
+/* vectors_file.c - steering vectors as a GGUF file, in llama.cpp's form, with their claim. */
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "dp/mechanism/steering.h"
+#include "engine/model.h"
+#include "kernels/weight_types.h"
+#include "pipeline/claim/claim_file.h"
+#include "pipeline/finetune/task.h"
+#include "pipeline/journal/digest.h"
+#include "pipeline/steer/steer.h"
+
+static void name_layer(int32_t layer, char name[32]) {
+    snprintf(name, 32, "direction.%d", (int)layer);
+}
+
+static void hash_vectors(const dpi_steer *s, char hex[DPI_DIGEST_HEX + 1]) {
+    const int64_t shape[4] = {s->n_embd, 1, 1, 1};
+    struct sha256_ctx hash;
+    sha256_init(&hash);
+    for (int32_t l = 0; l < s->n_layers; l++) {
+        char name[32];
+        name_layer(s->layers[l], name);
+        dpi_tensors_hash_head(&hash, name, DPI_TYPE_F32, shape);
+        sha256_update(&hash, (size_t)s->n_embd * sizeof(float),
+                      (const uint8_t *)(s->vectors + (int64_t)l * s->n_embd));
+    }
+    dpi_digest_end(&hash, hex);
+}
+
+static dpi_status put_claim(dpi_gguf_builder *w, const dpi_steer *s, const char *hex,
+                            dpi_error *err) {
+    dpi_claim claim = s->claim;
+    claim.ledger = (dpi_claim_ledger){0}; /* what was charged before is not the vectors' */
+    snprintf(claim.parts[0].text, sizeof claim.parts[0].text, "%s", hex);
+    return dpi_claim_file_put(w, &claim, err);
+}
+
+/* One for each tensor, as llama.cpp counts them. */
+static void put_head(dpi_gguf_builder *w, const dpi_steer *s, const char *hex) {
+    char name[96];
+    snprintf(name, sizeof name, "%.12s%s", hex,
+             dpi_claim_is_private(&s->claim) ? "" : " (NOT PRIVATE)");
+    dpi_gguf_put_string(w, "general.architecture", "controlvector");
+    dpi_gguf_put_string(w, "general.name", name);
+    dpi_gguf_put_string(w, "controlvector.model_hint", s->options.model->config.arch->name);
+    dpi_gguf_put_u32(w, "controlvector.layer_count", (uint32_t)s->n_layers);
+    dpi_task_put_base(w, s->options.model, s->claim.model_name);
+    dpi_task_put(w, &s->instructions);
+}
+
+static void put_tensors(dpi_gguf_builder *w, const dpi_steer *s) {
+    const int64_t shape[1] = {s->n_embd};
+    for (int32_t l = 0; l < s->n_layers; l++) {
+        char name[32];
+        name_layer(s->layers[l], name);
+        dpi_gguf_put_tensor(w, name, DPI_TYPE_F32, 1, shape);
+    }
+    for (int32_t l = 0; l < s->n_layers; l++)
+        dpi_gguf_put_data(w, s->vectors + (int64_t)l * s->n_embd,
+                          (uint64_t)s->n_embd * sizeof(float));
+}
+
+dpi_status dpi_steer_write(dpi_steer *s, const char *path, int fd, dpi_error *err) {
+    char hex[DPI_DIGEST_HEX + 1];
+    dpi_gguf_builder *w;
+    if (!s->sum)
+        return dpi_fail(err, DPI_STATUS_STATE, "no vectors were released");
+    hash_vectors(s, hex);
+    DPI_TRY(dpi_gguf_builder_create(path, fd, &w, err));
+    put_head(w, s, hex);
+    const dpi_status status = put_claim(w, s, hex, err);
+    put_tensors(w, s);
+    if (status == DPI_STATUS_OK)
+        return dpi_gguf_builder_finish(w, err);
+    dpi_gguf_builder_discard(w);
+    return status;
+}

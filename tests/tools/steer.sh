@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Steering vectors from outside: steer.sh path/to/dpinfer
+# What is refused, charged, written, verified; texts with them; a model that is not theirs.
+# shellcheck disable=SC2086 # arguments are words
+. "$(dirname "$0")/cli_support.sh"
+"$dpinfer" make-model --layers 3 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 \
+    --type F32 -o m.gguf 2>err || exit 1
+"$dpinfer" make-model --layers 3 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 \
+    --type F32 --seed 1 -o other.gguf 2>err || exit 1
+echo who,text >people.csv
+for i in 1 2 3 4 5 6; do echo "p$((i % 4)),Record $i of Anna and others."; done >>people.csv
+printf '%s\n' text abc "some more" "and others" >public.csv
+brief="people.csv --delta 1e-3 --instruction say --positions 64 -t 1 --public public.csv"
+
+# ---- What is refused, before anything is charged ---------------------------------------------
+works ledger init year --dataset all --epsilon 10 --delta 1e-3
+refuse_each 2 steer m.gguf <<END
+                                       | no RECORDS given
+$brief --epsilon 1                     | -o FILE: needed
+$brief -o s.gguf                       | --epsilon and --sigma: needed is one
+$brief -o s.gguf --epsilon 1 --sigma 1 | needed is one
+$brief -o s.gguf --epsilon 1 --units 9 | --units: allowed with --adjacency add-remove
+$brief -o s.gguf --epsilon 1 --adjacency add-remove | --units N: needed
+$brief -o s.gguf --epsilon 1 --max-per-unit 2 | --max-per-unit needs --unit-field
+$brief -o s.gguf --epsilon 1 --public-texts 9 | --public and --public-texts
+$brief -o s.gguf --epsilon 1 --layers 0 | layers: found 0, allowed are 1..2
+$brief -o s.gguf --epsilon 1 --layers 2,1 | layers: found 1, allowed
+$brief -o s.gguf --epsilon 1 --layers 1,,2 | --layers: found ',2'
+$brief -o s.gguf --epsilon 1 --layers 1, | --layers: found '1,'
+people.csv --delta .2 -o s.gguf --epsilon 1 | delta: found 0.2
+$brief -o s.gguf --epsilon 1 --positions 3 | positions
+$brief -o s.gguf --epsilon 1 --seed 1 --ledger year | a ledger counts guarantees
+$brief -o people.csv --epsilon 1 --overwrite | people.csv
+END
+fails 4 steer m.gguf nothing.csv -o s.gguf --epsilon 1
+fails 3 steer nothing.gguf $brief -o s.gguf --epsilon 1
+fails 6 steer m.gguf $brief -o s.gguf --epsilon 20 --ledger year
+expect_none s.gguf
+works ledger show year --json; expect_out '"n_charges": 0'
+works steer m.gguf $brief --epsilon 1 --plan; expect_err "(1, 0.001)-DP" "units              6"
+expect_none s.gguf
+
+# ---- Vectors, and texts with them ------------------------------------------------------------
+works steer m.gguf $brief --epsilon 4 --unit-field who --layers 1,2 --ledger year -o s.gguf
+expect_empty_out; expect_err "(3.99" "all records with one unit ID" "layers             2"
+works ledger show year; expect_out "steering" "1 sum"
+works verify s.gguf; expect_out verified PRIVATE
+works inspect m.gguf --control-vector s.gguf; expect_out "layers with a vector 2"
+fails 3 inspect other.gguf --control-vector s.gguf; expect_err "is of another model"
+drawn="generate m.gguf --steer s.gguf --num 3 -n 5 --seed 1 --jsonl"
+works $drawn --report texts.json -o texts.jsonl
+expect_lines 3 texts.jsonl; expect_count 3 '"private":true' texts.jsonl
+expect_err "steering vectors of clipped states" "(3.99"
+works verify texts.json --output texts.jsonl; expect_out "PRIVATE"
+works $drawn; cp out one
+works $drawn --control-vector-scale 0; cp out none
+works $drawn --control-vector-scale 500
+expect_different out none; expect_same one texts.jsonl
+refuse 2 "--steer and --lora" generate m.gguf --steer s.gguf --lora s.gguf
+refuse 2 "--steer and --control-vector" generate m.gguf --steer s.gguf --control-vector s.gguf
+refuse 2 "--lora: s.gguf is of 'dpinfer steer'" generate m.gguf --lora s.gguf
+fails 3 generate other.gguf --steer s.gguf -n 3; expect_err "is of another model"
+# A claim that is not that of its vectors.
+sed 's/"sigma":[0-9.]*/"sigma":99/' s.gguf >forged.gguf; expect_different s.gguf forged.gguf
+"$dpinfer" verify forged.gguf >out 2>err && bad "a forged claim is verified"
+"$dpinfer" generate m.gguf --steer forged.gguf -n 3 >out 2>err && bad "a forged claim is used"
+
+# ---- With a seed, the same; without noise, not private ---------------------------------------
+works steer m.gguf $brief --epsilon 4 --seed 3 -o a.gguf; expect_err "NOT PRIVATE"
+works steer m.gguf $brief --epsilon 4 --seed 3 -o b.gguf; expect_same a.gguf b.gguf
+works steer m.gguf $brief --epsilon inf -o c.gguf; expect_err "no noise was added"
+works generate m.gguf --steer c.gguf --num 1 -n 3 --jsonl; expect_count 1 '"private":false' out
+# The model writes the public texts itself.
+works steer m.gguf ${brief/--public public.csv/} --public-texts 4 --epsilon 2 -o d.gguf
+works verify d.gguf; expect_out "PRIVATE"
+finish
