@@ -52,7 +52,7 @@ typedef struct dpi_steer_options {
     int32_t n_positions;   /* a longer instruction and record is cut at its end; default 256 */
     int32_t max_per_unit;  /* records of a unit that are used, its first ones; default 4 */
     const int32_t *layers; /* [n_layers] after which vectors are added, from 0, ascending, neither
-                              the first nor behind the last; NULL (default): the one in the middle */
+                              the first nor behind the last; NULL (default): the middle one */
     int32_t n_layers;
     /* The budget. */
     int32_t adjacency; /* a dpi_adjacency; REPLACE_BY_NULL (default) or ADD_REMOVE */

@@ -234,8 +234,8 @@ dpi_status dpi_directions_add(dpi_reader *r, const dpi_examples *examples, int64
 
 /* ---- After the noise ------------------------------------------------------------------------- */
 
-/* How much of a layer's sum is kept: noise alone has the square n deviation^2, and what is not above
- * that tells nothing (James and Stein 1961, the positive part). From the noisy sum and public
+/* How much of a layer's sum is kept: noise alone has the square n deviation^2, and what is not
+ * above that tells nothing (James and Stein 1961, the positive part). From the noisy sum and public
  * numbers: post-processing. */
 static double kept_of(const int64_t *sum, int32_t n, double deviation) {
     double square = 0;

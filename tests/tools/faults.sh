@@ -211,8 +211,8 @@ faults same generate m.gguf --lora tuned.lora --num 2 -n 4 --seed 1 -t 1 -o made
     --report made/r.json --report made/r.md
 "$dpinfer" make-model --layers 2 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 \
     --type F32 -o deep.gguf -q || bad "no model of two layers"
-faults same steer deep.gguf refs.jsonl --public refs.jsonl --delta 1e-3 --sigma 2 --positions 32 \
-    -t 1 -q -o made/steer.gguf
+faults same steer deep.gguf refs.jsonl --public refs.jsonl --delta 1e-3 --sigma 2 --seed 3 \
+    --positions 32 -t 1 -q -o made/steer.gguf
 faults same augpe m.gguf refs.jsonl --rho 1 --delta 1e-3 --num 2 --rounds 2 -n 4 -t 1 --seed 3 \
     -q -o made/texts.jsonl --report made/r.json
 faults ends eval refs.jsonl --real refs.jsonl -t 1
