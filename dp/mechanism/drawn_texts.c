@@ -51,7 +51,7 @@ static const char *const assumptions[] = {
 
 const dpi_mechanism_ops dpi_mechanism_texts = {
     .info = {.name = "texts",
-             .title = "texts of what was released",
+             .title = "texts of what was trained",
              .help = "texts that are drawn from what was released, at no cost",
              .source = "Dwork and Roth 2014, Proposition 2.1",
              .proof = "dp/PRIVACY.md section 16",

@@ -369,7 +369,8 @@ dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const 
     if (status == DPI_STATUS_OK && !json_is_null(r->added.prompts)) /* they may not be told */
         status = compare_section(r->added.prompts, "claim.prompts", claim->prompts,
                                  "that of the section prompts", result, err);
-    if (status == DPI_STATUS_OK && model_path && dpi_claim_find(claim, "gradients"))
+    if (status == DPI_STATUS_OK && model_path &&
+        (dpi_claim_find(claim, "gradients") || dpi_claim_find(claim, "steering")))
         status = compare_trained(r, model_path, result, err);
     if (status == DPI_STATUS_OK && !dpi_report_output_fits(&r->added, claim))
         status = dpi_compare_add(result, "output", DPI_VERDICT_WRONG,

@@ -83,6 +83,7 @@ while read -r command; do
     infer) begin="m.gguf --remote-model x --remote http://127.0.0.1:1" outputs=(-o --report) ;;
     eval) begin=refs.jsonl ;;
     finetune) begin="m.gguf refs.jsonl --units 9 --sigma 1" outputs=(-o --merge) ;;
+    steer) begin="m.gguf refs.jsonl --epsilon 1 --delta 1e-3" ;;
     generate) begin=m.gguf ;;
     augpe) begin="m.gguf refs.jsonl --rho 1 --num 2" outputs=(-o --report) ;;
     preview) begin=m.gguf ;;

@@ -99,7 +99,7 @@ declare -A arguments=(
     [infer]="infer m.gguf refs.jsonl --remote-model x --dry-run"
     [finetune]="finetune m.gguf refs.jsonl --units 8 --delta 1e-3 --sigma 2 --steps 1 --rank 1 \
         --positions 16 -o made.lora -q --overwrite"
-    [steer]="steer $model refs.jsonl --public refs.jsonl --delta 1e-3 --sigma 2 --positions 32 \
+    [steer]="steer $model refs.jsonl --public refs.jsonl --delta 1e-3 --sigma 2 --positions 64 \
         -o made.steer -q --overwrite"
     [evolve]="augpe m.gguf refs.jsonl --rho 1 --delta 1e-3 --num 2 --rounds 2 -n 4 --seed 1 -q"
     [generate]="generate m.gguf --lora kept.lora --num 3 -n 6 --seed 1 --jsonl"

@@ -24,6 +24,7 @@ elsewhere() {
     *"dpinfer audit"*) echo "tests/tools/audit.sh runs it" ;;
     *"dpinfer pretrain"*) echo "an hour" ;;
     *"dpinfer finetune"* | *letters.gguf*) echo "tests/tools/finetune.sh runs such" ;;
+    *"dpinfer steer"* | *steer.gguf*) echo "tests/tools/steer.sh runs such" ;;
     *"dpinfer augpe"* | *evolved.json*) echo "tests/tools/augpe.sh runs such" ;;
     *dpinfer-bench-kernels* | *dpinfer-utility* | *dpinfer-clipping*) echo "minutes, and timings" ;;
     *dpinfer-corpus*) echo "it writes examples/: tests/corpus/corpus.sh runs the program" ;;

@@ -60,7 +60,7 @@ END
     hides "$secret" finetune "$model" "$refs" --units 4 --delta 1e-3 --sigma 1 --steps 1 --rank 1 \
         --positions 96 -o made.gguf --overwrite -q -t 1
     hides "$secret" steer "$model" "$refs" --public-texts 4 --delta 1e-3 --sigma 1 \
-        --positions 96 -o made.gguf --overwrite -q -t 1
+        --positions 96 -o steer.gguf --overwrite -q -t 1
     hides "$secret" augpe "$model" "$refs" --rho 1 --delta 1e-3 --num 2 --rounds 2 $drawn
 done
 # Records in compressed files: zlib has a window of its own.

@@ -51,7 +51,11 @@ drawn="generate m.gguf --steer s.gguf --num 3 -n 5 --seed 1 --jsonl"
 works $drawn --report texts.json -o texts.jsonl
 expect_lines 3 texts.jsonl; expect_count 3 '"private":true' texts.jsonl
 expect_err "steering vectors of clipped states" "(3.99"
-works verify texts.json --output texts.jsonl; expect_out "PRIVATE"
+works verify texts.json --output texts.jsonl --steer s.gguf
+expect_out "PRIVATE" "the vectors are those named"
+refuse 2 "--lora: not looked at" verify texts.json --lora s.gguf
+works steer m.gguf $brief --epsilon 4 --unit-field who --layers 1,2 -o again.gguf
+fails 1 verify texts.json --steer again.gguf; expect_out "WRONG  claim"
 works $drawn; cp out one
 works $drawn --control-vector-scale 0; cp out none
 works $drawn --control-vector-scale 500

@@ -45,7 +45,8 @@ static int show_of(const args *a, const dpi_verification *v, const char *hashed,
 /* CLI_OK, or CLI_USAGE where an option is given that a report of this kind has no use for: what was
  * not looked at must not seem verified. `uses`: of these options, ended by N_OPTIONS. */
 static int check_uses(const args *a, const char *kind, const option_id *uses) {
-    static const option_id all[] = {OPT_VERIFIED, OPT_LORA, OPT_VECTORS, OPT_LEDGER, OPT_MODEL};
+    static const option_id all[] = {OPT_VERIFIED, OPT_LORA,   OPT_STEER,
+                                    OPT_VECTORS,  OPT_LEDGER, OPT_MODEL};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const option_id *use = uses;
         while (*use != N_OPTIONS && *use != all[i])
@@ -150,9 +151,12 @@ static int verify_adapter(const args *a) {
 static int check_options(const args *a, const dpi_claim *c) {
     static const option_id of_words[] = {OPT_VECTORS, OPT_MODEL, N_OPTIONS};
     static const option_id of_trained[] = {OPT_VERIFIED, OPT_LORA, OPT_MODEL, N_OPTIONS};
+    static const option_id of_vectors[] = {OPT_VERIFIED, OPT_STEER, N_OPTIONS};
     static const option_id of_records[] = {OPT_VERIFIED, OPT_LEDGER, OPT_MODEL, N_OPTIONS};
     if (dpi_claim_find(c, "words"))
         return check_uses(a, "a report of perturbed words", of_words);
+    if (dpi_claim_find(c, "steering"))
+        return check_uses(a, "a report of generate --steer", of_vectors);
     return dpi_claim_find(c, "gradients") ? check_uses(a, "a report of generate", of_trained)
                                             : check_uses(a, "a report of run or augpe", of_records);
 }
@@ -184,6 +188,9 @@ static int show(const args *a, const dpi_claim *c, const dpi_verification *v) {
                                      ? "; the certificate is that of the vocabulary"
                                      : "; the vocabulary was not looked at (--model FILE or "
                                        "--vectors FILE)");
+    if (dpi_claim_find(c, "steering"))
+        return show_of(a, v, "; the vectors are those named",
+                       "; the vectors were not looked at (--steer FILE)");
     if (dpi_claim_find(c, "gradients"))
         return show_of(a, v, "; the adapter is the one named",
                        "; the adapter was not looked at (--lora FILE)");
@@ -195,6 +202,7 @@ static int verify_report(const args *a, const dpi_report *report) {
     const dpi_claim *c = dpi_report_claimed(report);
     const bool words = dpi_claim_find(c, "words") != NULL;
     const char *model = words                   ? NULL
+                        : a->v[OPT_STEER].given ? a->v[OPT_STEER].s
                         : a->v[OPT_LORA].given ? a->v[OPT_LORA].s
                                                 : a->model;
     dpi_verification v;
