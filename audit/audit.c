@@ -9,7 +9,7 @@ dpi_status dpi_audit_run(const dpi_audit_options *options, dpi_audit_fn on_resul
         dpi_audit_tang,         dpi_audit_votes,      dpi_audit_model,       dpi_audit_random_bits,
         dpi_audit_draws,        dpi_audit_noise,      dpi_audit_assignment,  dpi_audit_game,
         dpi_audit_one_run,      dpi_audit_counts,     dpi_audit_path,        dpi_audit_evolution,
-        dpi_audit_canaries,
+        dpi_audit_canaries,     dpi_audit_steer,
     };
     return dpi_audit_all(options, audits, sizeof audits / sizeof *audits, on_result, user, n_failed,
                          err);

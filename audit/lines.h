@@ -249,6 +249,7 @@ dpi_status dpi_audit_counts(dpi_audit *audit);       /* releases: counts, and th
 dpi_status dpi_audit_path(dpi_audit *audit);         /* releases: from files of records to texts */
 dpi_status dpi_audit_evolution(dpi_audit *audit);    /* releases: rounds of AugPE, their charge */
 dpi_status dpi_audit_canaries(dpi_audit *audit);     /* canaries: training */
+dpi_status dpi_audit_steer(dpi_audit *audit);        /* releases: steering vectors */
 
 /* The game with samplers of bounded range eta per token against the claim `claimed`. */
 dpi_status dpi_audit_play(dpi_audit *audit, double eta, double claimed);

@@ -7,7 +7,7 @@ engine="base kernels gguf tokenizer engine" dp="dp/exact dp/account dp/methods"
 books="pipeline/ledger pipeline/journal pipeline/claim"
 release="pipeline $books pipeline/records pipeline/release draw"
 audited="pipeline/release pipeline/records pipeline/claim pipeline/finetune pipeline/augpe"
-audited+=" pipeline/perturb"
+audited+=" pipeline/perturb pipeline/steer"
 rooms="tools/terminal tools/options"
 # upstream: what a folder, or a part of one, may include beside include/ and itself.
 declare -A upstream=(
