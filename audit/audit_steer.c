@@ -19,8 +19,8 @@ static dpi_status make_records(dpi_audit *a, uint64_t seed, int null, dpi_record
     const uint64_t kept = a->seed;
     a->seed = seed; /* the same but for the one */
     for (int i = 0; i < N_RECORDS; i++) {
-        const int32_t n = 1 + dpi_audit_below(a, i % 2 ? 8 : 60);
-        dpi_text_add(&lines, "{\"text\":\"");
+        const int32_t n = 8 + dpi_audit_below(a, i % 2 ? 8 : 60);
+        dpi_text_add(&lines, "{\"text\":\"%s", i != null ? "a" : ""); /* none is blank */
         for (int32_t k = 0; k < n; k++) {
             const char letter = "aeiou tnr,.9"[dpi_audit_below(a, 12)];
             if (i != null)
@@ -81,7 +81,7 @@ static dpi_status audit_moves(dpi_audit *a, const dpi_records *texts) {
     DPI_TRY(dpi_audit_begin(a, "releases", "steering vectors, one record"));
     for (int32_t i = 0; i < n; i++) {
         double share;
-        DPI_TRY(move_of(a, texts, dpi_audit_below(a, N_RECORDS), i % 2 ? 1e-3 : 1, &share));
+        DPI_TRY(move_of(a, texts, dpi_audit_below(a, N_RECORDS), i % 2 ? 1 : 1e-3, &share));
         most = fmax(most, share);
     }
     a->result.n_cases = n;
