@@ -249,18 +249,6 @@ static int write_all(const evolving *t, output *o) {
     return output_finish(o, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL, code);
 }
 
-/* The statement as it is shown, for free; NULL after a failure. */
-static char *make_statement(const evolving *t, bool complete) {
-    char *text;
-    dpi_error err;
-    if (dpi_claim_statement(dpi_augpe_claim_of(t->augpe), complete, &text, &err) !=
-        DPI_STATUS_OK) {
-        cli_fail_library(CLI_FAILED, &err);
-        return NULL;
-    }
-    return statement_shown(text, "");
-}
-
 /* What a handler prints that cannot return; NULL: what it was. */
 static bool set_last_words(char *words) {
     if (words)
@@ -273,7 +261,7 @@ static int write_texts(evolving *t) {
     output instead;
     t->out.appears = true;
     t->written = true;
-    set_last_words(make_statement(t, true));
+    set_last_words(statement_of_claim(dpi_augpe_claim_of(t->augpe), true));
     const int code = write_all(t, &t->out);
     if (code == CLI_OK || strcmp(t->a->v[OPT_OUTPUT].s, "-") == 0)
         return code;
@@ -322,7 +310,8 @@ static int write_report(evolving *t, bool complete) {
 
 /* Owed once the ledger is charged: the budget counts as spent. */
 static int write_statement(const evolving *t, int code) {
-    return statement_end(make_statement(t, code == CLI_OK || t->written), code);
+    const bool complete = code == CLI_OK || t->written;
+    return statement_end(statement_of_claim(dpi_augpe_claim_of(t->augpe), complete), code);
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
@@ -343,7 +332,7 @@ static int evolve(evolving *t) {
         }
         const bool first = !t->charged; /* event: it says that the ledger is charged */
         t->charged = true;
-        if (first && !set_last_words(make_statement(t, false)))
+        if (first && !set_last_words(statement_of_claim(dpi_augpe_claim_of(t->augpe), false)))
             return CLI_FAILED;
         show(t, &e);
     }

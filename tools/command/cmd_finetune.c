@@ -341,26 +341,16 @@ static int train(tuning *t) {
     return code;
 }
 
-/* The statement as it is shown, for free; NULL after a failure. */
-static char *make_statement(const tuning *t, bool complete) {
-    char *text;
-    dpi_error err;
-    if (dpi_claim_statement(dpi_finetune_claim_of(t->finetune), complete, &text, &err) !=
-        DPI_STATUS_OK) {
-        cli_fail_library(CLI_FAILED, &err);
-        return NULL;
-    }
-    return statement_shown(text, "");
-}
-
 /* Owed once the ledger is charged: the budget counts as spent. */
 static int write_statement(const tuning *t, int code) {
-    return statement_end(make_statement(t, code == CLI_OK), code);
+    const dpi_claim *claim = dpi_finetune_claim_of(t->finetune);
+    return statement_end(statement_of_claim(claim, code == CLI_OK), code);
 }
 
 /* What a handler prints that cannot return. */
 static int prepare_end(tuning *t) {
-    char *words = is_first() ? make_statement(t, false) : NULL;
+    const dpi_claim *claim = dpi_finetune_claim_of(t->finetune);
+    char *words = is_first() ? statement_of_claim(claim, false) : NULL;
     if (is_first() && !words)
         return CLI_FAILED;
     signals_last_words(words);

@@ -449,14 +449,7 @@ static int write_reports(generating *g) {
 static char *make_statement(const generating *g, bool complete) {
     static const char none[] = "Privacy statement: NOT PRIVATE\n  guarantee          none: the "
                                "adapter says nothing of how it was made\n";
-    char *lines = NULL;
-    dpi_error err;
-    if (!g->claimed)
-        return strdup(none);
-    if (dpi_claim_statement(&g->claim, complete, &lines, &err) == DPI_STATUS_OK)
-        return statement_shown(lines, "");
-    cli_fail_library(CLI_FAILED, &err);
-    return NULL;
+    return g->claimed ? statement_of_claim(&g->claim, complete) : strdup(none);
 }
 
 static void close_all(generating *g) {

@@ -160,12 +160,8 @@ static int write_report(counting *c) {
 }
 
 static int write_statement(const counting *c, int code) {
-    char *text = NULL;
-    dpi_error err;
-    if (dpi_claim_statement(dpi_statistic_claim(c->statistic), code == CLI_OK, &text, &err) !=
-        DPI_STATUS_OK)
-        cli_fail_library(CLI_FAILED, &err);
-    return statement_end(text ? statement_shown(text, "") : NULL, code);
+    return statement_end(statement_of_claim(dpi_statistic_claim(c->statistic), code == CLI_OK),
+                         code);
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */

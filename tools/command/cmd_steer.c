@@ -129,19 +129,9 @@ static int open_all(steering *s) {
 
 /* ---- The release ----------------------------------------------------------------------------- */
 
-/* The statement as it is shown, for free; NULL after a failure. */
-static char *make_statement(const steering *s, bool complete) {
-    char *text;
-    dpi_error err;
-    if (dpi_claim_statement(dpi_steer_claim(s->steer), complete, &text, &err) == DPI_STATUS_OK)
-        return statement_shown(text, "");
-    cli_fail_library(CLI_FAILED, &err);
-    return NULL;
-}
-
 /* What a handler prints that cannot return. Before the charge it says more than was spent. */
 static int prepare_end(steering *s) {
-    char *words = make_statement(s, false);
+    char *words = statement_of_claim(dpi_steer_claim(s->steer), false);
     signals_last_words(words);
     return words ? CLI_OK : CLI_FAILED;
 }
@@ -174,7 +164,7 @@ static int steer_main(const args *a) {
     code = output_finish(&s.out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED, code);
     const bool charged = s.steer && dpi_steer_claim(s.steer)->ledger.dataset[0] != '\0';
     if (code == CLI_OK || charged)
-        code = statement_end(make_statement(&s, code == CLI_OK), code);
+        code = statement_end(statement_of_claim(dpi_steer_claim(s.steer), code == CLI_OK), code);
     signals_last_words(NULL);
     dpi_steer_free(s.steer);
     dpi_model_close(s.model);

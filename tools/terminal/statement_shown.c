@@ -20,6 +20,15 @@ char *statement_shown(char *text, const char *more) {
     return shown;
 }
 
+char *statement_of_claim(const dpi_claim *claim, bool complete) {
+    char *text;
+    dpi_error err;
+    if (dpi_claim_statement(claim, complete, &text, &err) == DPI_STATUS_OK)
+        return statement_shown(text, "");
+    cli_fail_library(CLI_FAILED, &err);
+    return NULL;
+}
+
 /* To stderr. CLI_OK; or CLI_FAILED, and there is nowhere to say why. */
 static int statement_write(const char *shown) {
     return fprintf(stderr, "\n%s", shown) < 0 || fflush(stderr) != 0 ? CLI_FAILED : CLI_OK;
