@@ -1,7 +1,5 @@
 /* drawn_texts.c - texts that are drawn from what was released, an adapter or steering vectors:
  * post-processing, which costs nothing, however many they are. */
-#include <string.h>
-
 #include "base/status.h"
 #include "base/text.h"
 #include "dp/mechanism/mechanism.h"

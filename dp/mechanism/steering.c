@@ -77,7 +77,7 @@ static void done(const dpi_claim *c, const dpi_claim_part *p, dpi_text *t) {
     const char *one = c->max_per_unit > 0 ? "person" : "record";
     dpi_text_add(t,
                  "A language model (%s) read about %" PRId64 " %ss. Each of them said in which "
-                 "direction its states lie from those of texts that the model writes by itself; "
+                 "direction its states lie from those of public texts; "
                  "how far one %s may move the sum is limited%s. Only the vectors are given away.",
                  c->model_name, c->n_units, one, one,
                  p->values[DPI_STEERING_SIGMA] > 0 ? ", and random noise was added to it" : "");

@@ -18,7 +18,8 @@ dpi_example_format dpi_steer_format(const dpi_steer *s) {
     const dpi_steer_options *o = &s->options;
     return (dpi_example_format){
         .model = o->model, .instructions = &s->instructions, .n_positions = o->n_positions,
-        .max_per_unit = o->max_per_unit, .cancel = o->cancel, .cancel_user = o->cancel_user};
+        .max_per_unit = o->max_per_unit, .pays = s->pays,
+        .cancel = o->cancel, .cancel_user = o->cancel_user};
 }
 
 /* ---- One text -------------------------------------------------------------------------------- */
@@ -207,8 +208,6 @@ static dpi_status add_units(dpi_reader *r, const dpi_examples *examples, double 
     const dpi_steer *s = r->steer;
     const size_t n_units = dpi_records_unit_count(examples->records);
     for (size_t unit = 0; unit < n_units; unit++) {
-        if (s->pays && !s->pays[unit])
-            continue;
         DPI_TRY(read_unit(r, examples, unit, vector, err));
         for (int64_t c = 0; c < s->n; c++)
             narrow[c] = (float)vector[c];

@@ -112,14 +112,17 @@ static dpi_status draw_texts(const dpi_steer *s, dpi_records **texts, dpi_error 
     return status;
 }
 
-static dpi_status read_texts(dpi_steer *s, const dpi_records *texts, dpi_error *err) {
+/* Of records the sum; sum NULL: of public texts where their states lie. */
+static dpi_status read_all(dpi_steer *s, const dpi_records *records, int64_t *sum,
+                           dpi_error *err) {
     const dpi_example_format format = dpi_steer_format(s);
     dpi_examples examples;
     dpi_reader reader;
-    DPI_TRY(dpi_examples_read(texts, &format, &examples, err));
+    DPI_TRY(dpi_examples_read(records, &format, &examples, err));
     dpi_status status = dpi_reader_open(s, &reader, err);
     if (status == DPI_STATUS_OK) {
-        status = dpi_public_states_find(&reader, &examples, &s->at, err);
+        status = sum ? dpi_directions_add(&reader, &examples, sum, err)
+                     : dpi_public_states_find(&reader, &examples, &s->at, err);
         dpi_reader_close(&reader);
     }
     dpi_examples_free(&examples);
@@ -134,28 +137,13 @@ dpi_status dpi_steer_prepare(dpi_steer *s, dpi_error *err) {
     if (!s->options.public_texts)
         status = draw_texts(s, &drawn, err);
     if (status == DPI_STATUS_OK)
-        status = read_texts(s, drawn ? drawn : s->options.public_texts, err);
+        status = read_all(s, drawn ? drawn : s->options.public_texts, NULL, err);
     dpi_records_close(drawn);
     s->prepared = status == DPI_STATUS_OK;
     return status;
 }
 
 /* ---- The release ----------------------------------------------------------------------------- */
-
-static dpi_status add_records(dpi_steer *s, int64_t *sum, dpi_error *err) {
-    dpi_example_format format = dpi_steer_format(s);
-    dpi_examples examples;
-    dpi_reader reader;
-    format.pays = s->pays;
-    DPI_TRY(dpi_examples_read(s->options.records, &format, &examples, err));
-    dpi_status status = dpi_reader_open(s, &reader, err);
-    if (status == DPI_STATUS_OK) {
-        status = dpi_directions_add(&reader, &examples, sum, err);
-        dpi_reader_close(&reader);
-    }
-    dpi_examples_free(&examples);
-    return status;
-}
 
 static dpi_status add_noise(const dpi_steer *s, int64_t *sum, dpi_error *err) {
     const double sigma = s->claim.parts[0].values[DPI_STEERING_SIGMA];
@@ -176,7 +164,7 @@ static dpi_status release(dpi_steer *s, dpi_error *err) {
         return dpi_no_memory(err, "steering vectors");
     }
     memset(sum, 0, n_bytes);
-    dpi_status status = add_records(s, sum, err);
+    dpi_status status = read_all(s, s->options.records, sum, err);
     if (status == DPI_STATUS_OK)
         status = add_noise(s, sum, err);
     if (status != DPI_STATUS_OK) {

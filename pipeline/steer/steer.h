@@ -57,7 +57,7 @@ DPI_MUST_CHECK dpi_status dpi_directions_add(dpi_reader *reader, const dpi_examp
 /* Of the noisy sum [n] the vectors [n]. */
 void dpi_directions_make(const dpi_steer *steer, const int64_t *sum, float *vectors);
 
-/* What is read of records and of public texts. */
+/* What is read of records, but of units that cannot pay, and of public texts before the charge. */
 dpi_example_format dpi_steer_format(const dpi_steer *steer);
 
 #endif
