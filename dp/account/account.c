@@ -78,7 +78,7 @@ static double best_order(double rho, double epsilon) {
  * 4 units in the last place (glibc: below 1), each of the three terms is computed with a
  * relative error below 16 u of the sum of its parts' magnitudes, and the two additions add
  * less than 2 u of all of them; 32 u is twice what is needed. The same for exp, 2^-48. */
-static double delta_bound(double rho, double epsilon) {
+double dpi_zcdp_delta_bound(double rho, double epsilon) {
     double x = best_order(rho, epsilon);
     double spread = (1 + x) * log1p(1 / x);
     double log_delta = x * ((1 + x) * rho - epsilon) - spread - log(x);
@@ -100,23 +100,23 @@ static const double RHO_MAX = 1e6, EPSILON_MAX = 1e6;
 dpi_status dpi_zcdp_delta(double rho, double epsilon, double *delta, dpi_error *err) {
     DPI_TRY(dpi_account_check("rho", rho, RHO_MAX, false, err));
     DPI_TRY(dpi_account_check("epsilon", epsilon, EPSILON_MAX, false, err));
-    *delta = delta_bound(rho, epsilon);
+    *delta = dpi_zcdp_delta_bound(rho, epsilon);
     return DPI_STATUS_OK;
 }
 
-/* The end of each bisection that is returned has itself been put to delta_bound. */
+/* The end of each bisection that is returned has itself been put to dpi_zcdp_delta_bound. */
 
 dpi_status dpi_zcdp_epsilon(double rho, double delta, double *epsilon, dpi_error *err) {
     DPI_TRY(dpi_account_check("rho", rho, RHO_MAX, false, err));
     DPI_TRY(dpi_account_check("delta", delta, 1, true, err));
     double bad = 0, good = rho + 2 * sqrt(rho * -log(delta)); /* Bun and Steinke 2016 */
-    while (delta_bound(rho, good) > delta)                    /* at most once: rounding */
+    while (dpi_zcdp_delta_bound(rho, good) > delta) /* at most once: rounding */
         good = 2 * good + DBL_MIN;
     for (;;) {
         double mid = bad + (good - bad) / 2;
         if (mid <= bad || mid >= good)
             break;
-        if (delta_bound(rho, mid) <= delta)
+        if (dpi_zcdp_delta_bound(rho, mid) <= delta)
             good = mid;
         else
             bad = mid;
@@ -129,13 +129,13 @@ dpi_status dpi_zcdp_rho(double epsilon, double delta, double *rho, dpi_error *er
     DPI_TRY(dpi_account_check("epsilon", epsilon, EPSILON_MAX, false, err));
     DPI_TRY(dpi_account_check("delta", delta, 1, true, err));
     double good = 0, bad = RHO_MAX;
-    if (delta_bound(bad, epsilon) <= delta)
+    if (dpi_zcdp_delta_bound(bad, epsilon) <= delta)
         good = bad;
     for (;;) {
         double mid = good + (bad - good) / 2;
         if (mid <= good || mid >= bad)
             break;
-        if (delta_bound(mid, epsilon) <= delta)
+        if (dpi_zcdp_delta_bound(mid, epsilon) <= delta)
             good = mid;
         else
             bad = mid;

@@ -42,6 +42,13 @@ int64_t dpi_clip_fit(uint64_t a, int32_t factor, double eta);
 dpi_status dpi_br_epsilon_below(double eta, int32_t n_tokens, double delta, double guess,
                                 double *epsilon, dpi_error *err);
 
+/* As dpi_zcdp_delta, without its checks. */
+double dpi_zcdp_delta_bound(double rho, double epsilon);
+/* delta[n] as dpi_br_delta has it, at n ascending epsilons > 0: all from one computation, which
+ * takes some times that of one. Between its grid points it is an upper bound. Errors: MEMORY. */
+dpi_status dpi_br_curve(double eta, int32_t n_tokens, const double *epsilon, size_t n,
+                        double *delta, dpi_error *err);
+
 /* OK if value is in (0, max], or (0, max) if `open`; NaN is refused. Errors: ARG. */
 dpi_status dpi_account_check(const char *name, double value, double max, bool open, dpi_error *err);
 

@@ -40,6 +40,7 @@ enum { TILE = 32 }; /* grid points that a step computes side by side */
 typedef struct game {
     double eta, epsilon, h;
     int32_t n_tokens, N;
+    int32_t reach; /* W is wanted from l = -reach h to l = 0 */
     /* W and the next W at grid index j are w[j], next[j]: both point inside `memory`. */
     double *memory, *w, *next, *bonus;
     double *p, *q; /* [N + 1] p_t and 1 - p_t, rounded up */
@@ -60,7 +61,7 @@ static int32_t choose_cells(int32_t n_tokens) {
 static int32_t window_low(const game *g, int32_t left) {
     int32_t gone = g->n_tokens - left;
     double low = (3.5 * sqrt(gone) + 2) * g->N;
-    return -(int32_t)fmin(ceil(low), (double)gone * g->N);
+    return -g->reach - (int32_t)fmin(ceil(low), (double)gone * g->N);
 }
 
 static int32_t window_top(const game *g, int32_t left) {
@@ -75,8 +76,10 @@ static void free_game(game *g) {
     free(g->p);
 }
 
-static dpi_status make_game(game *g, double eta, int32_t n_tokens, double epsilon, dpi_error *err) {
+static dpi_status make_game(game *g, double eta, int32_t n_tokens, double epsilon, double reach,
+                            dpi_error *err) {
     *g = (game){.eta = eta, .n_tokens = n_tokens, .N = choose_cells(n_tokens)};
+    g->reach = (int32_t)ceil(reach / eta * g->N);
     /* Lower by more than the rounding of epsilon - j h, which only makes W larger. */
     g->epsilon = epsilon - 0x1p-48 * (epsilon + 16 * eta * sqrt(n_tokens));
     g->h = eta / g->N;
@@ -180,6 +183,23 @@ WIDE static void step(game *g, int32_t low, int32_t top) {
         raise_to_chords(g, w + j, bonus + j, next + j);
 }
 
+/* W_n on the points that are wanted. */
+static void play(game *g) {
+    int32_t low = window_low(g, 1), top = window_top(g, 1);
+    for (int32_t j = low; j <= top; j++)
+        g->w[j] = last_token(g, j * g->h);
+    for (int32_t left = 2; left <= g->n_tokens; left++) {
+        int32_t new_low = window_low(g, left), new_top = window_top(g, left);
+        extend(g, low, top, new_low, new_top);
+        step(g, new_low, new_top);
+        double *keep = g->w;
+        g->w = g->next;
+        g->next = keep;
+        low = new_low;
+        top = new_top;
+    }
+}
+
 static dpi_status compute_delta(double eta, int32_t n_tokens, double epsilon, double *delta,
                                 dpi_error *err) {
     if (epsilon >= n_tokens * eta * UP) { /* no loss is larger */
@@ -187,21 +207,31 @@ static dpi_status compute_delta(double eta, int32_t n_tokens, double epsilon, do
         return DPI_STATUS_OK;
     }
     game g;
-    DPI_TRY(make_game(&g, eta, n_tokens, epsilon, err));
-    int32_t low = window_low(&g, 1), top = window_top(&g, 1);
-    for (int32_t j = low; j <= top; j++)
-        g.w[j] = last_token(&g, j * g.h);
-    for (int32_t left = 2; left <= n_tokens; left++) {
-        int32_t new_low = window_low(&g, left), new_top = window_top(&g, left);
-        extend(&g, low, top, new_low, new_top);
-        step(&g, new_low, new_top);
-        double *keep = g.w;
-        g.w = g.next;
-        g.next = keep;
-        low = new_low;
-        top = new_top;
-    }
+    DPI_TRY(make_game(&g, eta, n_tokens, epsilon, 0, err));
+    play(&g);
     *delta = fmin(1, UP * g.w[0]);
+    free_game(&g);
+    return DPI_STATUS_OK;
+}
+
+/* W depends on l - epsilon alone, so that one game has delta at all epsilons: W_n(-epsilon) of the
+ * game for 0. Between grid points e^l W(e^l) is below its chord. */
+static double between(const game *g, double epsilon) {
+    const double at = -epsilon / g->h;
+    const int32_t j = (int32_t)fmax(floor(at), -g->reach), next = j < 0 ? j + 1 : 0;
+    const double part = expm1((at - j) * g->h) / expm1(g->h);
+    const double left = exp((j - at) * g->h), right = exp((next - at) * g->h);
+    return UP * ((1 - part) * left * g->w[j] + part * right * g->w[next]);
+}
+
+dpi_status dpi_br_curve(double eta, int32_t n_tokens, const double *epsilon, size_t n,
+                        double *delta, dpi_error *err) {
+    const double most = n_tokens * eta * UP;
+    game g;
+    DPI_TRY(make_game(&g, eta, n_tokens, 0, fmin(epsilon[n - 1], most), err));
+    play(&g);
+    for (size_t i = 0; i < n; i++) /* 0x1p-40: the roundings of the place between two points */
+        delta[i] = epsilon[i] >= most ? 0 : fmin(1, (1 + 0x1p-40) * between(&g, epsilon[i]));
     free_game(&g);
     return DPI_STATUS_OK;
 }

@@ -1,7 +1,8 @@
 /* budget.h - from the budget in the options to what the accountant may spend, and back. Internal.
  *
- * The budget is rho, or (epsilon, delta) of the run. Inside secret assignment the mechanism may
- * have more (dpi_subsample_inside). Pure functions; errors name the option and the range. */
+ * The budget is rho, or (epsilon, delta) of the run. Inside secret assignment and in one of many
+ * secret batches a text may have more (dpi_subsample_inside, dpi_allocation_rho). Pure functions;
+ * errors name the option and the range. */
 #ifndef DPI_BUDGET_H
 #define DPI_BUDGET_H
 
@@ -11,11 +12,12 @@
  * subsample. Errors: ARG. */
 dpi_status dpi_budget_check(const dpi_sampler_options *options, dpi_error *err);
 
-/* (epsilon, delta) that the mechanism itself may have; epsilon budgets only. Errors: ARG. */
-dpi_status dpi_budget_inside(const dpi_sampler_options *options, double *epsilon, double *delta,
-                             dpi_error *err);
+/* The bounded range that each of n_tokens tokens may have, with the accountant BR, rounded down.
+ * Errors: ARG (too small), MEMORY. */
+dpi_status dpi_budget_eta(const dpi_sampler_options *options, int32_t n_tokens, double *eta,
+                          dpi_error *err);
 
-/* rho that the mechanism itself may have, rounded down. Errors: ARG (too small). */
+/* rho that a text may have, rounded down. Errors: ARG (too small), MEMORY. */
 dpi_status dpi_budget_rho(const dpi_sampler_options *options, double *rho, dpi_error *err);
 
 /* plan->epsilon and plan->delta from plan->rho_total, or for BR from plan->eta; 0 if the options

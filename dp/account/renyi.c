@@ -1,7 +1,10 @@
 #include "dp/account/renyi.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/struct.h"
 #include "dp/account/account.h"
@@ -226,9 +229,89 @@ static double part_divergence(const dpi_cost_part *p, int32_t order) {
     }
 }
 
+static double sum_of_parts(const dpi_cost *cost, int32_t order) {
+    double sum = 0;
+    for (int32_t i = 0; i < cost->n_parts; i++)
+        sum = up(sum + up(cost->parts[i].n * part_divergence(&cost->parts[i], order)));
+    return sum;
+}
+
+/* ---- Random allocation: dp/PRIVACY.md section 14 ---------------------------------------------- */
+
+enum { ALLOCATION_ORDER_MAX = 512 };
+
+/* out = a b as power series up to z^A, all as logarithms; out is another array than a and b. */
+static void multiply_series(const double *a, const double *b, int32_t A, double *out) {
+    for (int32_t n = 0; n <= A; n++) {
+        double top = -INFINITY, sum = 0;
+        for (int32_t j = 0; j <= n; j++)
+            top = fmax(top, a[j] + b[n - j]);
+        for (int32_t j = 0; j <= n && top > -INFINITY; j++)
+            sum += exp(a[j] + b[n - j] - top);
+        out[n] = top + log(sum);
+    }
+}
+
+/* ln of the coefficient of z^A in the k-th power of the series; work [2 (A + 1)]. */
+static double log_power(double *series, int32_t A, int32_t k, double *work) {
+    double *power = series, *product = NULL, *spare = work;
+    for (; k > 0; k >>= 1) {
+        double *keep;
+        if (k & 1) {
+            if (product) {
+                multiply_series(product, power, A, spare);
+                keep = product, product = spare, spare = keep;
+            } else {
+                product = work + A + 1;
+                memcpy(product, power, (size_t)(A + 1) * sizeof *product);
+            }
+        }
+        if (k > 1) {
+            multiply_series(power, power, A, spare);
+            keep = power, power = spare, spare = keep;
+        }
+    }
+    return product[A];
+}
+
+/* A record that goes: E[(sum of k ratios)^A] is A! times the coefficient of z^A in
+ * (sum of E[X^j] z^j / j!)^k, and E[X^j] = e^((j - 1) D_j). */
+static double of_removed(const dpi_cost *cost, int32_t order, double *work) {
+    double *series = work;
+    const double A = order, k = cost->allocation;
+    int sign;
+    for (int32_t j = 0; j <= order; j++)
+        series[j] = (j > 1 ? (j - 1) * sum_of_parts(cost, j) : 0) - lgamma_r(j + 1., &sign);
+    const double found = log_power(series, order, cost->allocation, work + order + 1);
+    /* A coefficient is a product of A others at most, and each of 60 multiplications rounds it by
+     * some 2^-42: the margin is more than both. */
+    const double all = lgamma_r(A + 1, &sign), size = all + fabs(found) + A * log(k) + 1;
+    return up(fmax(0, all + found - A * log(k) + 0x1p-34 * size) / (A - 1));
+}
+
+/* A record that comes: M is at least the geometric mean of the ratios, so that E[M^(1-A)] is at most
+ * the k-th power of E[X^-((A-1)/k)]. */
+static double of_added(const dpi_cost *cost, int32_t order) {
+    const int32_t k = cost->allocation;
+    return sum_of_parts(cost, 1 + (order - 2) / k + 1);
+}
+
+static dpi_status of_allocation(const dpi_cost *cost, int32_t order, double *divergence,
+                                dpi_error *err) {
+    *divergence = sum_of_parts(cost, order);
+    if (cost->allocation == 0 || order > ALLOCATION_ORDER_MAX)
+        return DPI_STATUS_OK;
+    double *work = dpi_calloc(3 * ((size_t)order + 1), sizeof *work);
+    if (!work)
+        return dpi_no_memory(err, "a Renyi divergence");
+    *divergence = fmin(*divergence, fmax(of_removed(cost, order, work), of_added(cost, order)));
+    free(work);
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_cost_renyi(const dpi_cost *cost, int32_t order, double *divergence,
                           dpi_error *err) {
-    double sum = 0;
+    double all;
     DPI_CHECK_FIXED(dpi_cost, cost, err);
     if (cost->n_parts < 1 || cost->n_parts > DPI_COST_PARTS_MAX)
         return dpi_fail(err, DPI_STATUS_ARG, "a cost has %d parts, must be 1..%d",
@@ -236,10 +319,11 @@ dpi_status dpi_cost_renyi(const dpi_cost *cost, int32_t order, double *divergenc
     if (cost->subsample != 0)
         DPI_TRY(dpi_account_check("subsample", cost->subsample, 1, false, err));
     DPI_TRY(check_order(order, err));
-    for (int32_t i = 0; i < cost->n_parts; i++) {
+    if (cost->allocation != 0)
+        DPI_TRY(dpi_check_range("allocation", cost->allocation, 2, DPI_ALLOCATION_MAX, err));
+    for (int32_t i = 0; i < cost->n_parts; i++)
         DPI_TRY(check_part(&cost->parts[i], err));
-        sum = up(sum + up(cost->parts[i].n * part_divergence(&cost->parts[i], order)));
-    }
-    *divergence = cost->subsample > 0 ? of_subsample(order, sum, cost->subsample) : sum;
+    DPI_TRY(of_allocation(cost, order, &all, err));
+    *divergence = cost->subsample > 0 ? of_subsample(order, all, cost->subsample) : all;
     return DPI_STATUS_OK;
 }

@@ -49,7 +49,7 @@ int32_t dpi_claim_is_assigned(const dpi_claim *c) {
 
 void dpi_sampler_part_bound(const dpi_sampler_options *o, dpi_claim_part *part) {
     const bool holds = info_of(part)->has_guarantee;
-    const bool in_rho = holds && o->subsample == 0 && o->accountant != DPI_ACCOUNTANT_BR;
+    const bool in_rho = holds && o->subsample == 0 && o->allocation == 0 && o->accountant != DPI_ACCOUNTANT_BR;
     part->rho = in_rho ? part->plan.rho_total : 0;
     part->epsilon = holds ? part->plan.epsilon : (double)INFINITY;
 }
@@ -88,6 +88,7 @@ dpi_status dpi_sampler_part_cost(const dpi_claim *c, const dpi_claim_part *part,
         return dpi_fail(err, DPI_STATUS_ARG, "the claim is not settled");
     DPI_TRY(dpi_method_cost(&o, &part->plan, &own, err));
     cost->subsample = own.subsample;
+    cost->allocation = own.allocation;
     for (int32_t i = 0; i < own.n_parts; i++)
         DPI_TRY(dpi_cost_add(cost, own.parts[i].kind, own.parts[i].n, own.parts[i].x,
                              own.parts[i].q, err));
@@ -102,21 +103,26 @@ const char *dpi_sampler_part_warning(const dpi_claim *c, const dpi_claim_part *p
 /* ---- The statement --------------------------------------------------------------------------- */
 
 const char *dpi_claim_composition(const dpi_claim *c) {
-    enum { BY_PLACE, BY_HASH, BY_DRAW, N_WAYS };
+    enum { BY_PLACE, BY_HASH, BY_DRAW, BY_SECRET, N_WAYS };
     static const char *const RECORDS[N_WAYS] = {
         "parallel over disjoint batches, each record in one; runs add up",
         "parallel over disjoint batches, by a keyed hash of each record; runs add up",
         "each record in one secret random batch with probability q, else in none; runs add up",
+        "each record in one secret random batch; runs add up",
     };
     static const char *const UNITS[N_WAYS] = {
         "parallel over disjoint batches, each unit in one, as a whole; runs add up",
         "parallel over disjoint batches, by a keyed hash of each unit's ID; runs add up",
         "each unit in one secret random batch with probability q, else in none; runs add up",
+        "each unit in one secret random batch; runs add up",
     };
     dpi_sampler_options o;
     if (!dpi_claim_sampler(c, &o))
         return "one after the other, each with all units; runs add up";
-    const int way = o.subsample > 0 ? BY_DRAW : dpi_method_is_assigned(&o) ? BY_HASH : BY_PLACE;
+    const int way = o.subsample > 0              ? BY_DRAW
+                    : o.allocation > 0           ? BY_SECRET
+                    : dpi_method_is_assigned(&o) ? BY_HASH
+                                                 : BY_PLACE;
     return c->max_per_unit > 0 ? UNITS[way] : RECORDS[way];
 }
 
@@ -208,6 +214,8 @@ void dpi_sampler_part_facts(const dpi_claim *c, const dpi_claim_part *part, dpi_
         dpi_facts_text(l, "accounting", "accounting", "%s", dpi_accountant_text(o.accountant));
         if (o.subsample > 0)
             dpi_facts_real(l, "subsample", "q, of joining", o.subsample);
+        if (o.allocation > 0)
+            dpi_facts_int(l, "allocation", "k, secret batches", o.allocation);
         add_labels(l, c);
         dpi_facts_text(l, "composition", "composition", "%s", dpi_claim_composition(c));
         add_numbers(l, c, &o, p);
@@ -253,7 +261,14 @@ static const char *const SOURCES[] = {
 };
 
 static const char *sampling_assumption(const dpi_sampler_options *o) {
-    return o->subsample > 0
+    return o->allocation > 0
+               ? "Amplification needs that each record joins one of k batches (where q is given: with "
+                 "probability q in all, else none), each with the same probability and "
+                 "independently of the others, and that assignment and sizes of batches stay "
+                 "secret (random allocation, Feldman and Shenfeld 2026; dp/PRIVACY.md, Theorem "
+                 "10b). Fulfilled by the program: a fresh draw for each record and run, batches of "
+                 "any size."
+           : o->subsample > 0
                ? "Amplification needs that each record joins one of the batches with probability q "
                  "in all, independently of the others, and that assignment and sizes of batches "
                  "stay secret. Fulfilled by the program: a fresh draw for each record and run, "

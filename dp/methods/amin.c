@@ -88,6 +88,7 @@ static const dpi_parameter *const parameters[] = {
     &dpi_common[DPI_COMMON_ACCOUNTANT], &dpi_common[DPI_COMMON_ADJACENCY],
     &dpi_common[DPI_COMMON_RHO],        &dpi_common[DPI_COMMON_EPSILON],
     &dpi_common[DPI_COMMON_DELTA],      &dpi_common[DPI_COMMON_SUBSAMPLE],
+    &dpi_common[DPI_COMMON_ALLOCATION],
     &dpi_common[DPI_COMMON_N_TOKENS],   &dpi_common[DPI_COMMON_DENOMINATOR],
     &dpi_common[DPI_COMMON_TAU],        &public_top_k,
     &dpi_common[DPI_COMMON_N_VOCAB],    &dpi_common[DPI_COMMON_CLIP],

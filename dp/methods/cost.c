@@ -18,6 +18,7 @@ dpi_status dpi_method_cost(const dpi_sampler_options *o, const dpi_sampler_plan 
                         "the method %s has no guarantee: a ledger cannot count what it costs",
                         m ? m->name : "?");
     made.subsample = o->subsample;
+    made.allocation = o->allocation;
     if (tokens_cost_the_same(o)) {
         const int32_t n = plan->n_private > 0 ? plan->n_private : o->n_tokens;
         DPI_TRY(dpi_cost_add(&made, DPI_COST_RANGE, n, plan->eta, 0, err));

@@ -62,6 +62,7 @@ static const dpi_parameter *const parameters[] = {
     &dpi_common[DPI_COMMON_ACCOUNTANT], &dpi_common[DPI_COMMON_ADJACENCY],
     &dpi_common[DPI_COMMON_RHO],        &dpi_common[DPI_COMMON_EPSILON],
     &dpi_common[DPI_COMMON_DELTA],      &dpi_common[DPI_COMMON_SUBSAMPLE],
+    &dpi_common[DPI_COMMON_ALLOCATION],
     &dpi_common[DPI_COMMON_N_TOKENS],   &dpi_common[DPI_COMMON_DENOMINATOR],
     &dpi_common[DPI_COMMON_TAU],        &top_k,
     &dpi_common[DPI_COMMON_N_VOCAB],    &dpi_common[DPI_COMMON_CLIP],
@@ -151,9 +152,7 @@ static double divisor(const dpi_sampler_options *o) {
 static dpi_status calibrate(const dpi_sampler_options *o, dpi_sampler_plan *plan, double *eta,
                             dpi_error *err) {
     if (o->accountant == DPI_ACCOUNTANT_BR) {
-        double epsilon, delta;
-        DPI_TRY(dpi_budget_inside(o, &epsilon, &delta, err));
-        DPI_TRY(dpi_br_eta(epsilon, delta, private_tokens(o), eta, err));
+        DPI_TRY(dpi_budget_eta(o, private_tokens(o), eta, err));
         plan->K = dpi_clip_fit(plan->a, range_factor(o), *eta);
     } else if (o->pace == DPI_PACE_SHARE) {
         *eta = sqrt(8 * plan->rho_budget / divisor(o));

@@ -48,7 +48,7 @@ static dpi_status check_combination(const dpi_sampler_options *o, const dpi_meth
         what = dpi_common[DPI_COMMON_ADJACENCY].choices[o->adjacency], kind = "the adjacency ";
     else if (o->center && !m->info.centers)
         what = "centring";
-    else if (o->subsample != 0 && !m->info.subsamples)
+    else if ((o->subsample != 0 || o->allocation != 0) && !m->info.subsamples)
         what = "secret assignment";
     else if (o->max_per_unit > 1 && !m->info.units)
         what = "a unit of several records";
@@ -59,6 +59,11 @@ static dpi_status check_combination(const dpi_sampler_options *o, const dpi_meth
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "secret assignment with zero-out: a zeroed record that joins a batch still "
                         "moves it, so its presence is not hidden and nothing is amplified");
+    if (o->allocation != 0 && !dpi_sampler_n_ref_private(o))
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "allocation is %d: which batch a record is in is secret with add/remove "
+                        "and with subsample alone; it must be 0",
+                        (int)o->allocation);
     if (o->clip != 0 && o->accountant != DPI_ACCOUNTANT_FILTER)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "clip is %g: only the accountant filter leaves it free, the others compute "

@@ -49,6 +49,22 @@ static dpi_status check_labels(const dpi_sampler_options *o, const dpi_sampling 
     return DPI_STATUS_OK;
 }
 
+/* Of labels each has some of the texts: the one that has fewest counts, and it has no more than the
+ * mean. Batches of groups are told by a hash, of which a second record with the same text has the
+ * same; how many texts of a histogram a label has is not known before. */
+static dpi_status check_allocation(const dpi_sampler_options *o, const dpi_sampling *s,
+                                   dpi_error *err) {
+    const int64_t most = s->n_labels > 0 ? s->n_texts / s->n_labels : s->n_texts;
+    if (o->allocation == 0)
+        return DPI_STATUS_OK;
+    if (s->has_histogram || s->cluster_texts > 0)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "allocation: found %d, allowed without a histogram and without groups of "
+                        "similar records",
+                        (int)o->allocation);
+    return dpi_check_range("allocation", o->allocation, 2, most, err);
+}
+
 /* By position the number of units is public, and so is how many batches they fill. Each label may
  * have one that is not full. */
 static dpi_status check_texts(const dpi_sampler_options *o, const dpi_sampling *s,
@@ -67,5 +83,6 @@ dpi_status dpi_sampling_check(const dpi_sampler_options *o, const dpi_sampling *
     DPI_TRY(dpi_check_range("B", o->denominator, 1, DPI_REF_MAX, err));
     DPI_TRY(check_delta(o, s, err));
     DPI_TRY(check_labels(o, s, err));
+    DPI_TRY(check_allocation(o, s, err));
     return check_texts(o, s, err);
 }

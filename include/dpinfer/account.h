@@ -50,6 +50,36 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_subsample_inside(double epsilon_run, doubl
                                                        double q, double *epsilon, double *delta,
                                                        dpi_error *err);
 
+#define DPI_ALLOCATION_MAX (1 << 30)
+
+/* Random allocation: each record joins one of n_batches batches (1..DPI_ALLOCATION_MAX), each with
+ * the same probability and independently of all others, and which one stays secret. Whoever sees
+ * what is released of all batches does not know where to look for a record, so that the run costs
+ * less than a batch does (Feldman and Shenfeld 2026; dp/PRIVACY.md section 11). What is released of
+ * a batch has, against the absence of a record and in both directions,
+ *   rho-zCDP, n_tokens tokens of bounded range eta, or a sum with Gaussian noise of multiplier sigma
+ *   (0.001..1e6).
+ * _epsilon: what the run has at delta, an upper bound, discretised upwards (some 0.2 % above the
+ * exact value; INFINITY: beyond 1000). _rho, _eta: the largest that fits, less 1e-5 of it; at least
+ * dpi_zcdp_rho and dpi_br_eta. Other ranges as above. With a probability q of joining at all,
+ * dpi_subsample_outside applies to the result. Time: some 20 ms for _epsilon, ten times that for
+ * the others. Errors: ARG, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_allocation_epsilon(double rho, int32_t n_batches,
+                                                         double delta, double *epsilon,
+                                                         dpi_error *err);
+DPI_API DPI_MUST_CHECK dpi_status dpi_allocation_rho(double epsilon, double delta,
+                                                     int32_t n_batches, double *rho,
+                                                     dpi_error *err);
+DPI_API DPI_MUST_CHECK dpi_status dpi_allocation_br_epsilon(double eta, int32_t n_tokens,
+                                                            int32_t n_batches, double delta,
+                                                            double *epsilon, dpi_error *err);
+DPI_API DPI_MUST_CHECK dpi_status dpi_allocation_br_eta(double epsilon, double delta,
+                                                        int32_t n_tokens, int32_t n_batches,
+                                                        double *eta, dpi_error *err);
+DPI_API DPI_MUST_CHECK dpi_status dpi_allocation_gaussian_epsilon(double sigma, int32_t n_batches,
+                                                                  double delta, double *epsilon,
+                                                                  dpi_error *err);
+
 /* ---- Renyi divergences at one order ---------------------------------------------------------
  *
  * The currency of a ledger (ledger.h). At a fixed order A >= 2 the divergences of mechanisms that
@@ -92,11 +122,12 @@ typedef struct dpi_cost_part {
     double q;     /* GAUSSIAN: (0, 1]; else 0 */
 } dpi_cost_part;
 
-/* Parts one after the other; and, around all of them, secret assignment. */
+/* Parts one after the other; around all of them, random allocation and secret assignment. */
 typedef struct dpi_cost {
     size_t struct_size;
     int32_t n_parts; /* 1..DPI_COST_PARTS_MAX */
-    int32_t reserved;
+    int32_t allocation; /* k, 2..DPI_ALLOCATION_MAX: the parts are those of one of k batches, and
+                           which one a record is in stays secret; 0: no */
     double subsample; /* q in (0, 1]: a record joins one of the batches with this probability, else
                          none (dpi_assign_secret), and the parts hold against its absence; 0: no */
     dpi_cost_part parts[DPI_COST_PARTS_MAX];
@@ -114,8 +145,12 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_cost_add(dpi_cost *cost, int32_t kind, int
  *   RANGE        the worst law of two log ratios that lie eta apart, exact; at most A eta^2 / 8
  *   PURE         randomised response, exact; at most epsilon
  *   GAUSSIAN     1/(A-1) ln sum_k C(A,k) (1-q)^(A-k) q^k e^(k (k-1) / (2 sigma^2))
- *   subsample    ln(1 + q (e^((A-1) D) - 1)) / (A-1), D that of the parts
- * dp/PRIVACY.md section 14 has the proofs. Time: GAUSSIAN with q < 1 takes A steps.
+ *   allocation   ln E[M^A] / (A-1) for a record that goes, M the mean of k ratios whose moments are
+ *                those of the parts; for one that comes the parts at the order 1 + (A-1) / k, rounded
+ *                up. Above the order 512: that of the parts
+ *   subsample    ln(1 + q (e^((A-1) D) - 1)) / (A-1), D that of the parts, or of allocation
+ * dp/PRIVACY.md section 14 has the proofs. Time: GAUSSIAN with q < 1 takes A steps,
+ * allocation A^2 ln k.
  * Errors: ARG, UNSUPPORTED (APPROXIMATE). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_cost_renyi(const dpi_cost *cost, int32_t order,
                                                  double *divergence, dpi_error *err);

@@ -118,6 +118,10 @@ typedef struct dpi_sampler_options {
                           n_tokens */
     int32_t acknowledge_not_dp; /* a method that is not DP: must be 1 */
     int32_t isa; /* a dpi_isa; default AUTO. Decides time, not one bit of what is drawn */
+    int32_t allocation; /* k, 2..DPI_ALLOCATION_MAX: the records of each text come from
+                           dpi_assign_secret with k batches (and with q 1 where subsample is 0), and
+                           the budget is that of the run; 0 (default): no such claim. With
+                           ADD_REMOVE or subsample, epsilon and delta */
     uint64_t room[8]; /* all 0: for what is to come */
 } dpi_sampler_options;
 
@@ -138,12 +142,12 @@ typedef struct dpi_sampler_plan {
     double eta;       /* bounded range of one token, rounded up: f K a ln2 / 2^48 + 2^-38 */
     double rho_token; /* eta^2 / 8, rounded up; with FILTER the most that a token can spend */
     double rho_total; /* zCDP of a text, rounded up: T * rho_token, with a pace n_private *
-                         rho_token; with FILTER and SHARE the budget. With subsample: of the
-                         mechanism inside */
-    double rho_budget;    /* zCDP that the budget allows (inside, with subsample), rounded down; 0
-                             with BR */
+                         rho_token; with FILTER and SHARE the budget. With subsample and allocation:
+                         of the mechanism inside */
+    double rho_budget;    /* zCDP that the budget allows (inside, with subsample and allocation),
+                             rounded down; 0 with BR */
     double epsilon, delta; /* what the accountant proves for the run at delta, rounded up, subsample
-                              included; 0 if options.delta is 0 */
+                              and allocation included; 0 if options.delta is 0 */
     int32_t n_private; /* amin, and with a pace: the most private tokens, which share the budget;
                           else 0. With SHARE and FILTER they are as many as the budget lasts for */
     int32_t reserved;

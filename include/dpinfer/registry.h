@@ -74,6 +74,8 @@ typedef struct dpi_parameter {
     const char *default_text; /* the default in words ("all of them"); NULL: the number */
     const char *const *choices; /* CHOICE: names, ended by NULL; else NULL */
     const char *needs; /* the name of a parameter that is to be given with it; NULL: none */
+    int32_t may_be_absent; /* 1: a claim has it only where it is given: there was none in claims of
+                              older programs */
 } dpi_parameter;
 
 /* The parameters of a method, common ones included, in the order of a report. 0 and NULL if there

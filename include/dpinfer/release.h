@@ -114,6 +114,12 @@ typedef struct dpi_release_options {
     const dpi_wording *wording; /* how texts are worded; public, copied. NULL (default): nothing is
                                    set. prompts.answer is not used: it is that of the wording */
     const char *model_path; /* with a journal: the file that the model was opened with */
+    int32_t known_batches; /* 1: which batch a record is in may become known, so that nothing is
+                              counted on its being secret; 0 (default): where records are assigned
+                              (add/remove, subsample) and the budget is epsilon, a run costs less
+                              than a text does (method.allocation, which is set here), without a
+                              histogram and without n_clusters */
+    int32_t reserved;
     /* Where another process has the journal, with next_text or spread: what earlier processes have
      * drawn of a text, *tokens [*n], valid until the release is freed. NULL (default): nothing */
     void (*recalled)(void *user, int32_t text, const int32_t **tokens, int32_t *n);

@@ -33,6 +33,8 @@ static void print_cost(const dpi_cost *cost, char *text, size_t size) {
         if (p->kind == DPI_COST_GAUSSIAN && n < size)
             n += (size_t)dpi_format(text + n, size - n, " %.17g", p->q);
     }
+    if (cost->allocation > 0 && n < size)
+        n += (size_t)dpi_format(text + n, size - n, "; allocation %d", cost->allocation);
     if (cost->subsample > 0 && n < size)
         dpi_format(text + n, size - n, "; subsample %.17g", cost->subsample);
 }

@@ -126,6 +126,20 @@ static int32_t count_cluster_texts(const dpi_run *c) {
     return (int32_t)(n < least ? least : n < most ? n : most);
 }
 
+/* The batches that a record can be in, of which nobody knows which: those of its label, at least as
+ * many as the label with fewest texts has. 0: their secrecy is not counted. */
+static int32_t count_secret_batches(const dpi_release_options *o, const dpi_run *c,
+                                    const dpi_label_list *labels) {
+    int32_t least = c->labels ? c->n_texts / labels->n : c->n_texts;
+    if (!dpi_run_is_assigned(c) || !dpi_method_get(c->method.method)->subsamples ||
+        o->known_batches || o->method.epsilon == 0 || c->histogram > 0 || c->cluster_texts > 0)
+        return 0;
+    for (int32_t i = 0; c->labels && i < labels->n; i++)
+        if (labels->n_texts[i] > 0 && labels->n_texts[i] < least)
+            least = labels->n_texts[i];
+    return least > 1 ? least : 0;
+}
+
 /* B and the number of texts. Where records are assigned both must be given: what follows from the
  * records is secret. */
 static dpi_status settle_batches(const dpi_release_options *o, dpi_run *c,
@@ -162,6 +176,7 @@ static dpi_status settle_batches(const dpi_release_options *o, dpi_run *c,
                         o->n_clusters, (long long)n_texts);
     c->cluster_texts = o->n_clusters > 0 ? count_cluster_texts(c) : 0;
     c->n_records = assigned ? 0 : n;
+    c->method.allocation = count_secret_batches(o, c, labels);
     return dpi_run_check(c, err);
 }
 

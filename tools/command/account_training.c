@@ -13,7 +13,8 @@ bool account_training_wanted(const args *a) {
 
 static int check(const args *a) {
     static const option_id others[] = {OPT_RHO,  OPT_N_PREDICT, OPT_BATCH,      OPT_TEMP,
-                                       OPT_CLIP, OPT_SUBSAMPLE, OPT_ACCOUNTANT, OPT_ADJACENCY};
+                                       OPT_CLIP, OPT_SUBSAMPLE, OPT_ACCOUNTANT, OPT_ADJACENCY,
+                                       OPT_ALLOCATION};
     const option_value *v = a->v;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (v[others[i]].given)

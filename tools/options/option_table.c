@@ -54,6 +54,12 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_SUBSAMPLE] = {.name = "subsample", .commands = GENERATES | CMD_ACCOUNT, .arg = "Q",
         .parameter = "subsample", .group = GROUP_BUDGET,
         .help = "needs --epsilon, -B and --num"},
+    [OPT_KNOWN_BATCHES] = {.name = "known-batches", .type = OPT_FLAG, .commands = GENERATES,
+        .group = GROUP_BUDGET,
+        .help = "which batch a record is in may become known: with add-remove and --subsample less "
+                "is then had for the same --epsilon"},
+    [OPT_ALLOCATION] = {.name = "allocation", .commands = CMD_ACCOUNT, .arg = "K",
+        .parameter = "allocation", .group = GROUP_BUDGET, .help = "needs --epsilon"},
     [OPT_CLIP] = {.name = "clip", .commands = GENERATES | CMD_ACCOUNT, .arg = "C",
         .parameter = "clip", .group = GROUP_EXPERT, .help = "without it twice that of zcdp"},
     [OPT_CENTER] = {.name = "center", .commands = GENERATES, .parameter = "center",
