@@ -120,6 +120,72 @@ TEST(test_subsample) {
     }
 }
 
+/* One of k texts. The oracle takes Gaussian texts of the same rho, whose moments zCDP allows: for a
+ * unit that goes E[M^A] is the sum over all ways of A factors among k ratios, here by recursion; for
+ * one that comes the bound by the geometric mean, and below an integral that it must not beat. */
+static double log_moment_of_mean(int32_t A, int32_t k, double rho) {
+    double ways[32] = {1}; /* A! / (prod j_i!) e^(rho sum j_i (j_i - 1)), of the ratios so far */
+    for (int32_t i = 0; i < k; i++)
+        for (int32_t n = A; n >= 0; n--) {
+            double sum = 0;
+            for (int32_t j = 0; j <= n; j++)
+                sum += ways[n - j] * exp(rho * j * (j - 1.)) * tgamma(n + 1.) /
+                       (tgamma(j + 1.) * tgamma(n - j + 1.));
+            ways[n] = sum;
+        }
+    return log(ways[A]) - A * log(k);
+}
+
+TEST(test_allocation) {
+    static const int32_t ks[] = {2, 3, 5, 10, 64};
+    for (size_t i = 0; i < sizeof ks / sizeof *ks; i++)
+        for (int32_t A = 2; A <= 16; A += 7)
+            for (double rho = .001; rho < 3; rho *= 5) {
+                const int32_t k = ks[i];
+                dpi_cost cost;
+                dpi_cost_init(&cost);
+                cost.allocation = k;
+                assert_ok(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, rho, 0, ERR));
+                const double removed = log_moment_of_mean(A, k, rho) / (A - 1);
+                const double added = ceil(1 + (A - 1.) / k) * rho; /* by the geometric mean */
+                const double d = cost_at(&cost, A);
+                assert_just_above(d, fmin(fmax(removed, added), A * rho), 1e-6);
+                assert_true(d <= A * rho * (1 + 1e-12));
+                cost.subsample = .5;
+                assert_true(cost_at(&cost, A) < d);
+            }
+    dpi_cost cost;
+    dpi_cost_init(&cost);
+    assert_ok(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, .01, 0, ERR));
+    cost.allocation = 1;
+    assert_error(dpi_cost_renyi(&cost, 5, &cost.parts[0].x, ERR), ARG, "allocation is 1");
+    cost.allocation = 1 << 30; /* in which even of these: less than nothing would be an error */
+    assert_true(cost_at(&cost, 5) >= .02 && cost_at(&cost, 5) < .0201);
+    cost.allocation = 10; /* beyond the orders that are computed it is that of a text */
+    assert_just_above(cost_at(&cost, 2000), 20, 1e-12);
+}
+
+/* For a unit that comes, D_A is that of Q^2 from the mean of two: the true one must not be above. */
+TEST(test_allocation_of_a_unit_that_comes) {
+    for (double sigma = .6; sigma < 6; sigma *= 2)
+        for (int32_t A = 2; A <= 12; A += 5) {
+            const long double s = 1 / (long double)sigma, step = .02L;
+            long double all = 0;
+            for (long double x = -11; x <= 11; x += step)
+                for (long double y = -11; y <= 11; y += step) {
+                    const long double mean =
+                        (expl(s * x - s * s / 2) + expl(s * y - s * s / 2)) / 2;
+                    all += expl(-(x * x + y * y) / 2 - (A - 1) * logl(mean));
+                }
+            dpi_cost cost;
+            dpi_cost_init(&cost);
+            cost.allocation = 2;
+            assert_ok(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, .5 / (sigma * sigma), 0, ERR));
+            const long double exact = logl(all * step * step / (2 * acosl(-1))) / (A - 1);
+            assert_true(cost_at(&cost, A) >= (double)exact);
+        }
+}
+
 /* Parts add up. */
 TEST(test_parts) {
     dpi_cost cost;
