@@ -51,6 +51,30 @@ static long double best_attack(long double eta, int32_t T, long double epsilon) 
     return best;
 }
 
+/* The same with k texts, of which one has the unit: what an attacker sees of all of them is the mean
+ * of k ratios, one of each text's at its chance, under the law without the unit. k 2 or 3. */
+static long double attack_of_texts(long double eta, int32_t T, int32_t k, long double epsilon) {
+    const long double t = eta / 2, p = expm1l(t - eta) / expm1l(-eta), q = p * expl(-t);
+    long double removed = 0, added = 0;
+    int sign;
+    long double x[64], mass[64];
+    for (int32_t i = 0; i <= T; i++) {
+        const long double choose =
+            lgamma_r(T + 1., &sign) - lgamma_r(i + 1., &sign) - lgamma_r(T - i + 1., &sign);
+        x[i] = expl(i * t + (T - i) * (t - eta));
+        mass[i] = expl(choose + i * logl(q) + (T - i) * log1pl(-q));
+    }
+    const int32_t n = T + 1, n_ways = n * n * (k > 2 ? n : 1);
+    for (int32_t i = 0; i < n_ways; i++) {
+        const int32_t a = i % n, b = i / n % n, c = i / n / n;
+        const long double mean = (x[a] + x[b] + (k > 2 ? x[c] : 0)) / k;
+        const long double chance = mass[a] * mass[b] * (k > 2 ? mass[c] : 1);
+        removed += chance * fmaxl(mean - expl(epsilon), 0);
+        added += chance * fmaxl(1 - expl(epsilon) * mean, 0);
+    }
+    return fmaxl(removed, added);
+}
+
 /* The (epsilon, delta) before secret assignment that give those of the plan (4.4). */
 static void inside(const dpi_sampler_options *o, const dpi_sampler_plan *p, long double *epsilon,
                    long double *delta) {
@@ -75,6 +99,38 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o, bool is_paced) 
     o->delta = exp(-2 - 20 * dpi_audit_uniform(a));
     o->subsample = dpi_audit_below(a, 2) ? fmax(.01 + dpi_audit_uniform(a), 2 * o->delta) : 0;
     o->subsample = fmin(o->subsample, 1);
+}
+
+/* Batches that stay secret: two or three texts, at the epsilon that is stated. */
+static dpi_status audit_allocation(dpi_audit *a) {
+    static const int32_t accountants[] = {DPI_ACCOUNTANT_ZCDP, DPI_ACCOUNTANT_BR,
+                                          DPI_ACCOUNTANT_FILTER};
+    long double most = 0;
+    const int32_t n = dpi_audit_count(a, N_PLANS / 4);
+    DPI_TRY(dpi_audit_begin(a, "loss", "the accountants, one of many batches"));
+    for (int32_t i = 0; i < n; i++) {
+        dpi_sampler_options o;
+        dpi_sampler_plan p;
+        long double epsilon, delta;
+        dpi_sampler_plan_init(&p);
+        dpi_sampler_options_init(&o);
+        o.accountant = accountants[i % 3];
+        random_options(a, &o, i % 2);
+        o.n_tokens = 2 + dpi_audit_below(a, 40);
+        o.pace_tokens = o.pace == DPI_PACE_NONE ? 0 : o.n_tokens;
+        o.adjacency = DPI_ADJACENCY_ADD_REMOVE;
+        o.allocation = 2 + dpi_audit_below(a, 2);
+        DPI_TRY(dpi_sampler_plan_make(&o, &p, a->err));
+        inside(&o, &p, &epsilon, &delta);
+        a->result.n_cases++;
+        dpi_audit_hold(a, p.epsilon <= o.epsilon, "epsilon exceeds the budget");
+        const int32_t T = o.accountant == DPI_ACCOUNTANT_FILTER ? 1 : o.n_tokens;
+        const long double eta = sqrtl(8 * (long double)p.rho_total / T);
+        most = fmaxl(most, attack_of_texts(o.accountant == DPI_ACCOUNTANT_BR ? p.eta : eta, T,
+                                           o.allocation, epsilon) / delta);
+    }
+    dpi_audit_end(a, "delta of an attacker / stated", (double)most, .5, 1 + 1e-9);
+    return DPI_STATUS_OK;
 }
 
 static dpi_status audit_accountant(dpi_audit *a, int32_t accountant, const char *subject) {
@@ -180,8 +236,8 @@ static bool has_ranges(const dpi_sampler_options *o) {
            o->pace != DPI_PACE_SHARE;
 }
 
-/* The cost of a text, by the options and the integers of the plan alone. */
-static long double ledger_cost(const dpi_sampler_options *o, const dpi_sampler_plan *p,
+/* The cost of one text, by the options and the integers of the plan alone. */
+static long double text_cost(const dpi_sampler_options *o, const dpi_sampler_plan *p,
                                int32_t order) {
     const int32_t quota = o->method == DPI_METHOD_AMIN ? o->n_private : o->pace_tokens;
     const int32_t n = quota > 0 ? quota : o->n_tokens;
@@ -194,6 +250,30 @@ static long double ledger_cost(const dpi_sampler_options *o, const dpi_sampler_p
         all = n * renyi_of_range(order, p->eta);
     if (p->svt_scale > 0) /* one instance for each private token */
         all += n * renyi_of_pure(order, 2 * (long double)p->svt_sensitivity / p->svt_scale);
+    return all;
+}
+
+/* Of two texts, one of which has the unit and nobody knows which: E[((X + Y) / 2)^A] by the binomial
+ * theorem for a unit that goes; for one that comes the mean is at least sqrt(X Y). */
+static long double renyi_of_two(const dpi_sampler_options *o, const dpi_sampler_plan *p,
+                                int32_t order) {
+    long double sum = 0;
+    int sign;
+    for (int32_t j = 0; j <= order; j++) {
+        const int32_t rest = order - j;
+        const long double choose =
+            lgamma_r(order + 1., &sign) - lgamma_r(j + 1., &sign) - lgamma_r(rest + 1., &sign);
+        sum += expl(choose - order * logl(2) + (j > 1 ? (j - 1) * text_cost(o, p, j) : 0) +
+                    (rest > 1 ? (rest - 1) * text_cost(o, p, rest) : 0));
+    }
+    return fminl(text_cost(o, p, order),
+                 fmaxl(logl(sum) / (order - 1), text_cost(o, p, 1 + order / 2)));
+}
+
+static long double ledger_cost(const dpi_sampler_options *o, const dpi_sampler_plan *p,
+                               int32_t order) {
+    const long double all =
+        o->allocation > 0 ? renyi_of_two(o, p, order) : text_cost(o, p, order);
     return o->subsample > 0 ? renyi_of_secret(order, all, o->subsample) : all;
 }
 
@@ -218,6 +298,7 @@ static void draw_plan(dpi_audit *a, const ledger_plan *l, bool secret, dpi_sampl
     else
         o->rho = exp(7 * dpi_audit_uniform(a) - 6.2);
     o->subsample = secret ? .01 + .9 * dpi_audit_uniform(a) : 0;
+    o->allocation = secret && dpi_audit_below(a, 2) ? 2 : 0;
     if (l->pace != DPI_PACE_NONE)
         o->pace_theta = .5;
     if (has_quota && l->method == DPI_METHOD_INVISIBLEINK)
@@ -287,5 +368,6 @@ dpi_status dpi_audit_accounting(dpi_audit *a) {
     DPI_TRY(audit_accountant(a, DPI_ACCOUNTANT_BR, "plans of br"));
     DPI_TRY(audit_long_texts(a));
     DPI_TRY(audit_accountant(a, DPI_ACCOUNTANT_FILTER, "plans of filter"));
+    DPI_TRY(audit_allocation(a));
     return audit_ledger(a);
 }

@@ -68,6 +68,8 @@ typedef struct path_world {
 typedef struct path_setup {
     int32_t adjacency;
     double subsample;
+    bool secret; /* with add/remove: batches are drawn and their secrecy counts; else by hash. With
+                    subsample it counts */
     int32_t batch, n_texts; /* n_texts 0: one for each batch */
     int32_t n_tokens;       /* at most DPI_PATH_TOKENS */
     int32_t top_k;
@@ -84,6 +86,11 @@ typedef struct path_setup {
 
 static inline bool dpi_path_is_assigned(const path_setup *setup) {
     return setup->subsample > 0 || setup->adjacency == DPI_ADJACENCY_ADD_REMOVE;
+}
+
+/* Whether each record's batch is a draw of its own. */
+static inline bool dpi_path_draws(const path_setup *setup) {
+    return setup->subsample > 0 || setup->secret;
 }
 
 /* Whether logits tell which record is in which slot: each step has them, after the same prompts. */

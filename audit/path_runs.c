@@ -82,13 +82,14 @@ static void count_places(const path_layout *layout, cells *c) {
     }
 }
 
-/* Each record is in each of 3 texts with probability q / 3 (by content q is 1), whatever the record
+/* Each record is in each of 3 texts with probability q / 3 (by content, and where all are drawn, q is
+ * 1), whatever the record
  * beside it does, and whatever its place is. */
-static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q, int32_t n_shards,
-                                 const char *of_one, const char *of_two) {
+static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q, bool secret,
+                                 int32_t n_shards, const char *of_one, const char *of_two) {
     const path_setup s = {
         .batch = 4, .n_texts = N_CELLS - 1, .n_tokens = 1, .n_shards = n_shards,
-        .subsample = q < 1 ? q : 0,
+        .subsample = q < 1 ? q : 0, .secret = secret,
         .adjacency = q < 1 ? DPI_ADJACENCY_REPLACE_BY_NULL : DPI_ADJACENCY_ADD_REMOVE};
     const int32_t n_runs = dpi_audit_count(a, N_RUNS);
     cells c = {0};
@@ -245,11 +246,13 @@ static dpi_status audit_no_unit(dpi_audit *a, const dpi_model *model) {
 
 dpi_status dpi_path_audit_runs(dpi_audit *a, const dpi_model *model) {
     DPI_TRY(audit_counts(a, model));
-    DPI_TRY(audit_assigned(a, model, 1, 0, "the path, batches of a record by content",
+    DPI_TRY(audit_assigned(a, model, 1, false, 0, "the path, batches of a record by content",
                            "the path, batches of two records by content"));
-    DPI_TRY(audit_assigned(a, model, .6, 0, "the path, secret batches of a record",
+    DPI_TRY(audit_assigned(a, model, .6, false, 0, "the path, secret batches of a record",
                            "the path, secret batches of two records"));
-    DPI_TRY(audit_assigned(a, model, .6, 1, "the path, secret batches under a key",
+    DPI_TRY(audit_assigned(a, model, 1, true, 0, "the path, one of many batches of a record",
+                           "the path, one of many batches of two records"));
+    DPI_TRY(audit_assigned(a, model, .6, true, 1, "the path, secret batches under a key",
                            "the path, secret batches of two records under a key"));
     DPI_TRY(audit_histogram(a, model));
     DPI_TRY(audit_no_unit(a, model));

@@ -198,7 +198,7 @@ static int32_t give_assignment(player *p, void *buffer, size_t n_bytes) {
                    ? 0
                    : -1;
     int32_t at = p->n_assigned - KEY;
-    for (int32_t i = 0; i < w->n_records && i <= at && p->setup->subsample > 0; i++)
+    for (int32_t i = 0; i < w->n_records && i <= at && dpi_path_draws(p->setup); i++)
         at += w->state[i] == PATH_GONE;
     uint64_t state = mix(p->setup->bits, (uint64_t)(at + KEY));
     p->n_assigned++;
@@ -243,6 +243,7 @@ void dpi_path_options(const path_world *w, const path_setup *s, const dpi_record
     o->method.tau = s->tau > 0 ? s->tau : 1;
     o->method.adjacency = s->adjacency;
     o->method.subsample = s->subsample;
+    o->known_batches = !s->secret;
     o->method.max_per_unit = s->per_unit;
     o->method.epsilon = 3;
     o->method.delta = 1e-6;
@@ -317,7 +318,8 @@ static void check_numbers(const player *p) {
                        o->n_tokens == c->n_tokens && o->top_k == c->top_k && o->tau == c->tau &&
                        o->adjacency == c->adjacency && o->accountant == c->accountant &&
                        o->denominator == c->denominator && o->center == c->center &&
-                       o->subsample == c->subsample && o->max_per_unit == c->max_per_unit &&
+                       o->subsample == c->subsample && o->allocation == c->allocation &&
+                       o->max_per_unit == c->max_per_unit &&
                        o->pace == c->pace && o->pace_theta == c->pace_theta &&
                        o->pace_tokens == c->pace_tokens && o->pace_share == c->pace_share &&
                        o->free_top_k == c->free_top_k && o->free_tau == c->free_tau,

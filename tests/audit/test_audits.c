@@ -32,7 +32,7 @@ TEST(test_seeded) {
     o.folder = make_dir(folder, sizeof folder);
     o.random = dpi_random_insecure, o.random_user = &seed;
     end_audit(dpi_audit_all(&o, in_full, 2, print_result, NULL, &n, ERR));
-    assert_int_equal(n_lines, 28);
+    assert_int_equal(n_lines, 32);
     assert_int_equal(rmdir(folder), 0); /* nothing is left in it */
 }
 

@@ -177,6 +177,100 @@ static bool try_product(const product *p) {
     return status == DPI_STATUS_OK;
 }
 
+#define INK .method = DPI_METHOD_INVISIBLEINK
+
+/* Batches that stay secret count where each unit's is a draw of its own and the budget is epsilon:
+ * all texts, or those of the label that has fewest. */
+TEST(test_secret_batches) {
+    static const int32_t uneven[N_LABELS] = {5, 3, 4};
+    static const struct row {
+        product p;
+        int32_t n_texts, known, k;
+        const int32_t *label_texts;
+    } rows[] = {
+        {{INK, .way = 1}, 6, 0, 6, NULL},
+        {{INK, .way = 2}, 6, 0, 6, NULL},
+        {{INK, .way = 3, .units = true}, 5, 0, 5, NULL},
+        {{INK, .way = 1, .accountant = DPI_ACCOUNTANT_BR}, 6, 0, 6, NULL},
+        {{INK, .way = 1, .accountant = DPI_ACCOUNTANT_FILTER}, 6, 0, 6, NULL},
+        {{INK, .way = 1, .by = PRIVATE}, 7, 0, 2, NULL},
+        {{INK, .way = 1, .by = PRIVATE}, 0, 0, 3, uneven},
+        {{INK, .way = 1}, 6, 1, 0, NULL},
+        {{INK, .way = 3}, 6, 1, 0, NULL},
+        {{INK, .way = 1}, 1, 0, 0, NULL},
+        {{INK, .way = 1, .by = PRIVATE, .histogram = true}, 6, 0, 0, NULL},
+        {{INK, .way = 1, .by = CLUSTERS}, 6, 0, 0, NULL},
+        {{INK, .way = 0}, 0, 0, 0, NULL},
+    };
+    for (const struct row *r = rows; r < END(rows); r++) {
+        dpi_records *records = open_records(r->p.units, r->p.by == PRIVATE);
+        dpi_release_options o = options_of(&r->p, records);
+        dpi_release *one = NULL;
+        double epsilon;
+        o.method.rho = 0, o.method.epsilon = 8;
+        o.n_texts = r->n_texts, o.known_batches = r->known, o.label_texts = r->label_texts;
+        assert_ok(dpi_release_open(&o, &one, ERR));
+        const dpi_run *c = dpi_release_run(one);
+        assert_int_equal(c->method.allocation, r->k);
+        if (r->k > 0 && r->p.accountant != DPI_ACCOUNTANT_BR && r->p.way == 1) {
+            assert_ok(dpi_allocation_epsilon(c->plan.rho_total, r->k, o.method.delta, &epsilon,
+                                             ERR));
+            assert_true(epsilon > 7.99 && epsilon <= 8.0001);
+            assert_ok(dpi_zcdp_epsilon(c->plan.rho_total, o.method.delta, &epsilon, ERR));
+            assert_true(epsilon > 8.5); /* of a text */
+        }
+        dpi_release_free(one);
+        dpi_records_close(records);
+    }
+    product p = {INK, .way = 1};
+    dpi_records *records = open_records(false, false);
+    dpi_release_options o = options_of(&p, records); /* its budget is rho */
+    dpi_release *one = NULL;
+    assert_ok(dpi_release_open(&o, &one, ERR));
+    assert_int_equal(dpi_release_run(one)->method.allocation, 0);
+    dpi_release_free(one);
+    dpi_records_close(records);
+}
+
+static int32_t batch_of(const dpi_release *r, size_t record) {
+    for (int32_t b = 0; b < r->plan.claim.n_texts; b++) {
+        dpi_batch batch;
+        dpi_partition_batch(r->source.partition, b, &batch);
+        for (size_t i = 0; i < batch.n_records; i++)
+            if (batch.records[i] == record)
+                return b;
+    }
+    return -1;
+}
+
+/* Of two records with the same text each has a batch of its own: else one would tell where the
+ * other one is. Where batches may be known a hash of the text says which, and it is the same. */
+TEST(test_batches_of_the_same_text) {
+    static const char text[] = "{\"text\":\"a letter\"}\n{\"text\":\"a letter\"}\n";
+    static const product p = {INK, .way = 1};
+    for (int32_t known = 0; known <= 1; known++) {
+        int32_t n_same = 0;
+        dpi_records *records;
+        dpi_records_options ro;
+        dpi_records_options_init(&ro);
+        write_file(path_in(dir, "same.jsonl"), text, sizeof text - 1);
+        assert_ok(dpi_records_open(path_in(dir, "same.jsonl"), &ro, &records, ERR));
+        for (uint64_t seed = 1; seed <= 6; seed++) {
+            dpi_release_options o = options_of(&p, records);
+            dpi_release *r = NULL;
+            o.method.rho = 0, o.method.epsilon = 8;
+            o.batch = 1, o.n_texts = 1000, o.known_batches = known, o.seeded = 1, o.seed = seed;
+            assert_ok(dpi_release_open(&o, &r, ERR));
+            assert_ok(dpi_release_begin(r, ERR));
+            assert_true(batch_of(r, 0) >= 0 && batch_of(r, 1) >= 0);
+            n_same += batch_of(r, 0) == batch_of(r, 1);
+            dpi_release_free(r);
+        }
+        assert_int_equal(n_same, known ? 6 : 0);
+        dpi_records_close(records);
+    }
+}
+
 /* Each method, accountant and pace with each grouping, histogram, unit and adjacency. */
 TEST(test_charges) {
     static const int32_t methods[][3] = {

@@ -40,6 +40,30 @@ TEST(test_golden_vectors) {
     }
 }
 
+/* The budget is that of the whole run: one of k batches inside, a probability of joining outside. */
+TEST(test_allocation_and_subsample) {
+    for (double q = .1; q <= 1; q += .3)
+        for (int32_t accountant = 0; accountant <= DPI_ACCOUNTANT_FILTER; accountant++) {
+            dpi_sampler_options o = ink_options(100, 4, 20, 1, 0);
+            double epsilon, delta = 1e-6, ignored;
+            o.epsilon = 2, o.delta = delta, o.accountant = accountant;
+            o.denominator = 4, o.allocation = 30;
+            o.subsample = q < 1 ? q : 0;
+            o.adjacency = q < 1 ? DPI_ADJACENCY_REPLACE_BY_NULL : DPI_ADJACENCY_ADD_REMOVE;
+            const dpi_sampler_plan plan = make_plan(&o);
+            if (q < 1)
+                delta /= q;
+            if (accountant == DPI_ACCOUNTANT_BR)
+                assert_ok(dpi_allocation_br_epsilon(plan.eta, 20, 30, delta, &epsilon, ERR));
+            else
+                assert_ok(dpi_allocation_epsilon(plan.rho_total, 30, delta, &epsilon, ERR));
+            if (q < 1)
+                assert_ok(dpi_subsample_outside(epsilon, delta, q, &epsilon, &ignored, ERR));
+            assert_true(epsilon <= 2 * (1 + 1e-9) && epsilon > 1.998);
+            assert_true(plan.epsilon <= 2 && plan.epsilon > 1.998);
+        }
+}
+
 TEST(test_options_are_refused_with_their_range) {
     const dpi_sampler_options good = ink_options(100, 4, 10, 1, 1);
     dpi_sampler_options o;
@@ -55,6 +79,11 @@ TEST(test_options_are_refused_with_their_range) {
     REFUSED(ARG, "must be 1..1048576", o.n_tokens = (1 << 20) + 1);
     REFUSED(ARG, "top_k is -1, must be 1..262144, or 0 (all)", o.top_k = -1);
     REFUSED(ARG, "must be 0..100", o.top_k = 101);
+    REFUSED(ARG, "allocation is 1, must be 2..1073741824, or 0 (", o.allocation = 1);
+    REFUSED(ARG, "allocation is 9: which batch a record is in is secret with add/remove",
+            o.rho = 0, o.epsilon = o.delta = .1, o.allocation = 9);
+    REFUSED(UNSUPPORTED, "rho: found a budget with batches that stay secret (allocation)",
+            o.adjacency = DPI_ADJACENCY_ADD_REMOVE, o.denominator = 4, o.allocation = 9);
     REFUSED(ARG, "tau is 0, must be 0.01..100", o.tau = 0);
     REFUSED(ARG, "must be 0.01..100", o.tau = .0099);
     REFUSED(ARG, "must be 0.01..100", o.tau = 100.1);

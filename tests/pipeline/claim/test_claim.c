@@ -60,6 +60,8 @@ static const kind kinds[] = {
      {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}, {"accountant", 2}}}}},
     {"drawn", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6},
      {{"invisibleink", NULL, 2, {SAMPLER, {"budget_epsilon", 2}, {"subsample", .1}}}}},
+    {"one of many batches", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6},
+     {{"invisibleink", NULL, 5, {SAMPLER, {"budget_epsilon", 2}, {"allocation", 5}}}}},
     {"private labels", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6, .max_per_unit = 2,
                         .labels = DPI_LABELS_PRIVATE, .n_labels = 2},
      {{"invisibleink", NULL, 4, {SAMPLER, {"budget_rho", .5}}},
@@ -446,6 +448,40 @@ TEST(test_no_charge_without_guarantee) {
     assert_ok(dpi_claim_write(&c, &text, ERR));
     assert_error(dpi_claim_read(text, strlen(text), &read, ERR), FORMAT,
                  "claim.ledger: found one");
+}
+
+/* A claim of an older program has no `allocation`, and one without it stays as it was. */
+TEST(test_allocation) {
+    static const struct {
+        const char *from, *to;
+        dpi_status status;
+        const char *part;
+    } changes[] = {
+        {"\"allocation\":5", "\"allocation\":6", DPI_STATUS_ARG, "allocation is 6, must be 2..5"},
+        {"\"allocation\":5", "\"allocation\":1", DPI_STATUS_FORMAT,
+         "claim.mechanisms[0].allocation is 1, must be 2..1073741824"},
+        {"\"allocation\":5", "\"allocation\":0", DPI_STATUS_FORMAT, "allocation is 0"},
+        {"\"add-remove\"", "\"replace-by-null\"", DPI_STATUS_ARG,
+         "no work has such a claim: allocation is 5"},
+    };
+    const dpi_claim without = claim_of(kind_of("by position")),
+                    with = claim_of(kind_of("one of many batches"));
+    OWN_ARRAY(char) text = NULL;
+    OWN_ARRAY(char) whole = NULL;
+    dpi_claim read;
+    assert_ok(dpi_claim_write(&without, &text, ERR));
+    assert_null(strstr(text, "allocation"));
+    assert_ok(dpi_claim_write(&with, &whole, ERR));
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        char other[4000];
+        const char *at = strstr(whole, changes[i].from);
+        assert_non_null(at);
+        snprintf(other, sizeof other, "%.*s%s%s", (int)(at - whole), whole, changes[i].to,
+                 at + strlen(changes[i].from));
+        assert_status(dpi_claim_read(other, strlen(other), &read, ERR), changes[i].status,
+                      changes[i].part);
+    }
+    assert_true(with.rho == 0 && with.epsilon <= 2 && with.epsilon > 1.99);
 }
 
 /* By its name. */
