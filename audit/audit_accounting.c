@@ -254,7 +254,7 @@ static long double text_cost(const dpi_sampler_options *o, const dpi_sampler_pla
 }
 
 /* Of two texts, one of which has the unit and nobody knows which: E[((X + Y) / 2)^A] by the binomial
- * theorem for a unit that goes; for one that comes the mean is at least sqrt(X Y). */
+ * theorem, of a unit that goes. */
 static long double renyi_of_two(const dpi_sampler_options *o, const dpi_sampler_plan *p,
                                 int32_t order) {
     long double sum = 0;
@@ -266,8 +266,7 @@ static long double renyi_of_two(const dpi_sampler_options *o, const dpi_sampler_
         sum += expl(choose - order * logl(2) + (j > 1 ? (j - 1) * text_cost(o, p, j) : 0) +
                     (rest > 1 ? (rest - 1) * text_cost(o, p, rest) : 0));
     }
-    return fminl(text_cost(o, p, order),
-                 fmaxl(logl(sum) / (order - 1), text_cost(o, p, 1 + order / 2)));
+    return fminl(text_cost(o, p, order), logl(sum) / (order - 1));
 }
 
 static long double ledger_cost(const dpi_sampler_options *o, const dpi_sampler_plan *p,

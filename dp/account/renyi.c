@@ -289,11 +289,42 @@ static double of_removed(const dpi_cost *cost, int32_t order, double *work) {
     return up(fmax(0, all + found - A * log(k) + 0x1p-34 * size) / (A - 1));
 }
 
-/* A record that comes: M is at least the geometric mean of the ratios, so that E[M^(1-A)] is at most
- * the k-th power of E[X^-((A-1)/k)]. */
+/* A record that comes: E[M^-s], s = A - 1. Two bounds. M is at least the geometric mean of the ratios,
+ * so that it is at most the k-th power of E[X^-(s/k)]. And it is the integral of u^(s-1) E[e^(-u M)] /
+ * Gamma(s), where E[e^(-v X)] is at most
+ * - that of the law on 0 and m = E[X^2] with mean 1, the widest one of these moments: M is then m / k
+ *   times a binomial number J of k draws with probability 1 / m;
+ * - (t / (e v))^t E[X^-t].
+ * The first is taken where J > 0, and up to u = U where J = 0; the second from U on. */
+
+/* ln of what J = 0 and the second bound come to, with the best U and t. */
+static double log_rest(const dpi_cost *cost, double s, double k, double log_none) {
+    double least = INFINITY;
+    int sign;
+    const int32_t first = (int32_t)floor(s / k) + 1;
+    for (int32_t t = first; t < first + 16; t++) {
+        const double n = t * k, log_far = n * (log(n) - 1 + sum_of_parts(cost, 1 + t));
+        const double log_U = (log_far - log_none) / n;
+        least = fmin(least, log_none + s * log_U + log(1 / s + 1 / (n - s)));
+    }
+    return least - lgamma_r(s, &sign);
+}
+
 static double of_added(const dpi_cost *cost, int32_t order) {
-    const int32_t k = cost->allocation;
-    return sum_of_parts(cost, 1 + (order - 2) / k + 1);
+    enum { TEXTS_MAX = 1024 }; /* fewer hide less */
+    const double geometric = sum_of_parts(cost, 2 + (order - 2) / cost->allocation);
+    const double s = order - 1., k = fmin(cost->allocation, TEXTS_MAX);
+    const double log_m = sum_of_parts(cost, 2);
+    if (!(log_m < 600))
+        return geometric;
+    const double log_out = log(-expm1(-log_m)); /* a draw of J is 0 */
+    int sign;
+    double sum = exp(log_rest(cost, s, k, k * log_out));
+    for (double j = 1; j <= k; j++)
+        sum += exp(lgamma_r(k + 1, &sign) - lgamma_r(j + 1, &sign) - lgamma_r(k - j + 1, &sign) -
+                   j * log_m + (k - j) * log_out - s * (log_m + log(j / k)));
+    /* Logarithms of factorials below 10^4 are good to 2^-38. */
+    return fmin(geometric, up((log(sum) + 0x1p-34) / s));
 }
 
 static dpi_status of_allocation(const dpi_cost *cost, int32_t order, double *divergence,

@@ -140,6 +140,44 @@ static int32_t count_secret_batches(const dpi_release_options *o, const dpi_run 
     return least > 1 ? least : 0;
 }
 
+/* What a ledger would count at its order for the run's budget, with that many secret batches. */
+static dpi_status counted_cost(const dpi_sampler_options *m, int32_t allocation, int32_t order,
+                               double *divergence, dpi_error *err) {
+    double epsilon = m->epsilon, delta = m->delta, rho;
+    dpi_cost cost;
+    dpi_cost_init(&cost);
+    cost.subsample = m->subsample;
+    cost.allocation = allocation;
+    if (m->subsample > 0)
+        DPI_TRY(dpi_subsample_inside(epsilon, delta, m->subsample, &epsilon, &delta, err));
+    DPI_TRY(allocation > 0 ? dpi_allocation_rho(epsilon, delta, allocation, &rho, err)
+                           : dpi_zcdp_rho(epsilon, delta, &rho, err));
+    DPI_TRY(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, rho, 0, err));
+    return dpi_cost_renyi(&cost, order, divergence, err);
+}
+
+/* A ledger counts at one order, where secrecy may be worth less than in epsilon: a run that would
+ * cost the dataset more for it does without. */
+static dpi_status settle_allocation(const dpi_release_options *o, dpi_run *c,
+                                    const dpi_label_list *labels, dpi_error *err) {
+    const int32_t k = count_secret_batches(o, c, labels);
+    dpi_dataset_info info;
+    double secret, known;
+    dpi_dataset_info_init(&info);
+    c->method.allocation = k;
+    if (k == 0 || (!o->charged && !(o->ledger && o->dataset)))
+        return DPI_STATUS_OK;
+    if (o->charged)
+        info.order = o->charged->order;
+    else if (dpi_ledger_info(o->ledger, o->dataset, &info, NULL) != DPI_STATUS_OK)
+        return DPI_STATUS_OK; /* the charge will say why */
+    DPI_TRY(counted_cost(&c->method, k, info.order, &secret, err));
+    DPI_TRY(counted_cost(&c->method, 0, info.order, &known, err));
+    if (secret > known)
+        c->method.allocation = 0;
+    return DPI_STATUS_OK;
+}
+
 /* B and the number of texts. Where records are assigned both must be given: what follows from the
  * records is secret. */
 static dpi_status settle_batches(const dpi_release_options *o, dpi_run *c,
@@ -176,7 +214,7 @@ static dpi_status settle_batches(const dpi_release_options *o, dpi_run *c,
                         o->n_clusters, (long long)n_texts);
     c->cluster_texts = o->n_clusters > 0 ? count_cluster_texts(c) : 0;
     c->n_records = assigned ? 0 : n;
-    c->method.allocation = count_secret_batches(o, c, labels);
+    DPI_TRY(settle_allocation(o, c, labels, err));
     return dpi_run_check(c, err);
 }
 

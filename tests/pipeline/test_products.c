@@ -232,6 +232,37 @@ TEST(test_secret_batches) {
     dpi_records_close(records);
 }
 
+/* A run that fits a dataset where batches are known fits it as well where they are secret; where
+ * their secrecy is worth something at the dataset's order, it is counted. */
+TEST(test_secret_batches_in_a_ledger) {
+    static const double epsilons[] = {1.001, 3, 20};
+    product p = {INK, .way = 1};
+    dpi_records *records = open_records(false, false);
+    double last = INFINITY;
+    for (size_t i = 0; i < sizeof epsilons / sizeof *epsilons; i++) {
+        dpi_release_options o = options_of(&p, records);
+        double amount[2];
+        int32_t order, k = 0;
+        o.method.rho = 0, o.method.epsilon = 1, o.n_texts = 40, o.batch = 1;
+        o.ledger = ledger;
+        for (int32_t known = 0; known <= 1; known++) {
+            dpi_release *r = NULL;
+            o.known_batches = known;
+            o.dataset = add_dataset(DPI_SCOPE_DATASET, epsilons[i]);
+            assert_ok(dpi_release_open(&o, &r, ERR));
+            assert_ok(dpi_release_begin(r, ERR));
+            k = known ? k : dpi_release_run(r)->method.allocation;
+            amount[known] = charged(o.dataset, &order);
+            dpi_release_free(r);
+        }
+        assert_true(i == 0 ? k == 0 : i == 2 ? k == 40 : k == 0 || k == 40);
+        assert_true(k > 0 ? amount[0] < amount[1] : amount[0] == amount[1]);
+        assert_true(amount[1] / order <= last);
+        last = amount[1] / order;
+    }
+    dpi_records_close(records);
+}
+
 static int32_t batch_of(const dpi_release *r, size_t record) {
     for (int32_t b = 0; b < r->plan.claim.n_texts; b++) {
         dpi_batch batch;
