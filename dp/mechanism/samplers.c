@@ -331,6 +331,9 @@ void dpi_sampler_part_done(const dpi_claim *c, const dpi_claim_part *part, dpi_t
                  "before they are added up. Only the texts are given away.",
                  dpi_method_is_assigned(&o) ? "about " : "at most ", o.denominator,
                  units ? "persons" : "records", units ? "one person's records" : "one record");
+    if (o.allocation > 0)
+        dpi_text_add(t, " In which group %s is was drawn at random, and is told to nobody.",
+                     units ? "a person" : "a record");
     if (c->released > 0)
         dpi_text_add(t, " The model was also shown earlier ones of these texts as examples, which "
                         "tells nothing more of a record.");

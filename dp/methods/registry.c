@@ -128,7 +128,8 @@ static const char *const accountings[] = {
 const char *dpi_accountant_text(int32_t accountant) { return accountings[accountant]; }
 
 const char *dpi_rho_label(const dpi_sampler_options *o) {
-    return o->subsample > 0                         ? "rho, before q"
+    return o->allocation > 0                        ? "rho, of a text"
+           : o->subsample > 0                       ? "rho, before q"
            : o->accountant == DPI_ACCOUNTANT_BR     ? "rho, as zCDP"
            : o->accountant == DPI_ACCOUNTANT_FILTER ? "rho, at most"
                                                     : "rho, spent";

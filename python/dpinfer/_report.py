@@ -106,7 +106,7 @@ class Claim:
             one = _event(de, part)
             events.append(de.SelfComposedDpEvent(one, part.n) if part.n > 1 else one)
         whole = events[0] if len(events) == 1 else de.ComposedDpEvent(events)
-        if cost.subsample > 0:
+        if cost.subsample > 0 or cost.allocation > 0:
             raise Unsupported("dp_accounting has no event for secret assignment to batches; "
                               "epsilon and delta of the claim count it")
         return whole

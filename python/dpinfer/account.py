@@ -1,4 +1,4 @@
-"""What a budget means: conversions between rho, epsilon and delta, and subsampling.
+"""What a budget means: conversions between rho, epsilon and delta, subsampling and random allocation.
 
 Every result is the safe end: epsilon and delta are upper bounds, rho and eta lower ones. Each
 raises ArgumentError for a value out of range.
@@ -65,6 +65,38 @@ def subsample_inside(epsilon: float, delta: float, q: float) -> Tuple[float, flo
     call(lib.dpi_subsample_inside, _real("epsilon", epsilon), _real("delta", delta),
          _real("q", q), a, b)
     return float(a[0]), float(b[0])
+
+
+def allocation_epsilon(rho: float, batches: int, delta: float) -> float:
+    """The epsilon at delta of a run whose records are each in one of `batches` secret batches, where
+    what is released of a batch is rho-zCDP."""
+    return _one(lib.dpi_allocation_epsilon, _real("rho", rho),
+                narrow("batches", "int32_t", batches), _real("delta", delta))
+
+
+def allocation_rho(epsilon: float, delta: float, batches: int) -> float:
+    """The largest rho of a batch that gives such a run (epsilon, delta)."""
+    return _one(lib.dpi_allocation_rho, _real("epsilon", epsilon), _real("delta", delta),
+                narrow("batches", "int32_t", batches))
+
+
+def allocation_range_epsilon(eta: float, tokens: int, batches: int, delta: float) -> float:
+    """The same where a batch gives `tokens` draws of bounded range eta."""
+    return _one(lib.dpi_allocation_br_epsilon, _real("eta", eta),
+                narrow("tokens", "int32_t", tokens), narrow("batches", "int32_t", batches),
+                _real("delta", delta))
+
+
+def allocation_range_eta(epsilon: float, delta: float, tokens: int, batches: int) -> float:
+    """The largest eta of such draws that gives such a run (epsilon, delta)."""
+    return _one(lib.dpi_allocation_br_eta, _real("epsilon", epsilon), _real("delta", delta),
+                narrow("tokens", "int32_t", tokens), narrow("batches", "int32_t", batches))
+
+
+def allocation_gaussian_epsilon(sigma: float, batches: int, delta: float) -> float:
+    """The same where a batch gives a sum with Gaussian noise of multiplier sigma."""
+    return _one(lib.dpi_allocation_gaussian_epsilon, _real("sigma", sigma),
+                narrow("batches", "int32_t", batches), _real("delta", delta))
 
 
 def gaussian_epsilon(sigma: float, delta: float, sampling: float = 1.0, steps: int = 1) -> float:

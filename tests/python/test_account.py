@@ -90,6 +90,14 @@ def test_conversions() -> None:
     eta = account.range_eta(1, 1e-6, 50)
     assert account.range_epsilon(eta, 50, 1e-6) <= 1 + 1e-9
     assert account.range_delta(eta, 50, 1) <= 1e-6 * (1 + 1e-9)
+    assert account.allocation_rho(1, 1e-6, 100) > 19 * account.zcdp_rho(1, 1e-6)
+    rho = account.allocation_rho(1, 1e-6, 100)
+    assert 0.999 < account.allocation_epsilon(rho, 100, 1e-6) <= 1
+    eta = account.allocation_range_eta(1, 1e-6, 200, 100)
+    assert 0.999 < account.allocation_range_epsilon(eta, 200, 100, 1e-6) <= 1
+    alone = pld.privacy_loss_distribution.from_gaussian_mechanism(1.5)
+    assert account.allocation_gaussian_epsilon(1.5, 1, 1e-6) == pytest.approx(
+        alone.get_epsilon_for_delta(1e-6), rel=1e-3)
     inside = account.subsample_inside(1, 1e-6, 0.1)
     outside = account.subsample_outside(*inside, 0.1)
     assert outside[0] <= 1 and outside[1] <= 1e-6 and outside[0] > 0.999
