@@ -51,8 +51,8 @@ static long double best_attack(long double eta, int32_t T, long double epsilon) 
     return best;
 }
 
-/* The same with k texts, of which one has the unit: what an attacker sees of all of them is the mean
- * of k ratios, one of each text's at its chance, under the law without the unit. k 2 or 3. */
+/* The same with k texts, of which one has the unit: what an attacker sees of all of them is the
+ * mean of k ratios, one of each text's at its chance, under the law without the unit. k 2 or 3. */
 static long double attack_of_texts(long double eta, int32_t T, int32_t k, long double epsilon) {
     const long double t = eta / 2, p = expm1l(t - eta) / expm1l(-eta), q = p * expl(-t);
     long double removed = 0, added = 0;
@@ -129,7 +129,7 @@ static dpi_status audit_allocation(dpi_audit *a) {
         most = fmaxl(most, attack_of_texts(o.accountant == DPI_ACCOUNTANT_BR ? p.eta : eta, T,
                                            o.allocation, epsilon) / delta);
     }
-    dpi_audit_end(a, "delta of an attacker / stated", (double)most, .5, 1 + 1e-9);
+    dpi_audit_end(a, "delta of an attacker / stated", (double)most, .05, 1 + 1e-9);
     return DPI_STATUS_OK;
 }
 
@@ -253,8 +253,8 @@ static long double text_cost(const dpi_sampler_options *o, const dpi_sampler_pla
     return all;
 }
 
-/* Of two texts, one of which has the unit and nobody knows which: E[((X + Y) / 2)^A] by the binomial
- * theorem, of a unit that goes. */
+/* Of two texts, one of which has the unit and nobody knows which: E[((X + Y) / 2)^A] by the
+ * binomial theorem, of a unit that goes. */
 static long double renyi_of_two(const dpi_sampler_options *o, const dpi_sampler_plan *p,
                                 int32_t order) {
     long double sum = 0;

@@ -82,9 +82,8 @@ static void count_places(const path_layout *layout, cells *c) {
     }
 }
 
-/* Each record is in each of 3 texts with probability q / 3 (by content, and where all are drawn, q is
- * 1), whatever the record
- * beside it does, and whatever its place is. */
+/* Each record is in each of 3 texts with probability q / 3 (by content, and where all are drawn,
+ * q is 1), whatever the record beside it does, and whatever its place is. */
 static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q, bool secret,
                                  int32_t n_shards, const char *of_one, const char *of_two) {
     const path_setup s = {

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/struct.h"
 #include "base/utf8.h"
+#include "dp/account/account.h"
 #include "dp/exact/noise.h"
 #include "dp/methods/method.h"
 #include "dp/methods/sampling.h"
@@ -85,13 +86,17 @@ double dpi_run_histogram_rho(const dpi_run *c) {
 }
 
 double dpi_run_rho(const dpi_run *c) {
-    const double rho = c->plan.rho_total, histogram = dpi_run_histogram_rho(c);
-    return histogram > 0 ? nextafter(rho + histogram, INFINITY) : rho;
+    double rho = c->plan.rho_total;
+    if (c->histogram > 0)
+        rho = nextafter(rho + dpi_run_histogram_rho(c), INFINITY);
+    if (c->steering.layers > 0)
+        rho = nextafter(rho + dpi_rho_sum_bound(c->steering.sigma), INFINITY);
+    return rho;
 }
 
 double dpi_run_epsilon(const dpi_run *c) {
     double epsilon = INFINITY;
-    if (c->histogram == 0)
+    if (c->histogram == 0 && c->steering.layers == 0)
         return c->plan.epsilon;
     const dpi_status status = dpi_zcdp_epsilon(dpi_run_rho(c), c->method.delta, &epsilon, NULL);
     return status == DPI_STATUS_OK ? epsilon : INFINITY;

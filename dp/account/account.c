@@ -20,6 +20,8 @@ double dpi_eta_bound(int64_t range, uint64_t a) {
 
 double dpi_rho_token_bound(double eta) { return up(eta * eta) * 0.125; /* exact */ }
 
+double dpi_rho_sum_bound(double sigma) { return up(up(0.5 / sigma) / sigma); }
+
 double dpi_rho_total_bound(double rho_token, int32_t n_tokens) {
     return up((double)n_tokens * rho_token);
 }

@@ -27,6 +27,8 @@ enum { DPI_RANGE_REPLACE_BY_NULL = 2, DPI_RANGE_ZERO_OUT = 4 };
 double dpi_eta_bound(int64_t range, uint64_t a);
 /* Bounded range eta is eta^2 / 8 zCDP (Cesar and Rogers 2021). */
 double dpi_rho_token_bound(double eta);
+/* One sum with Gaussian noise of multiplier sigma > 0. */
+double dpi_rho_sum_bound(double sigma);
 /* n tokens of at most rho_token each. */
 double dpi_rho_total_bound(double rho_token, int32_t n_tokens);
 

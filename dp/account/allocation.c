@@ -65,7 +65,8 @@ static dpi_status largest_loss(const text_cost *c, double tail, double *loss, dp
     DPI_TRY(dpi_zcdp_epsilon(fmin(rho, 1e6), tail, loss, err));
     if (c->eta > 0)
         *loss = fmin(*loss, c->n_tokens * c->eta);
-    /* Points of a grid must differ; a loss above 600 is counted as infinite, as e^600 is a double. */
+    /* Points of a grid must differ; a loss above 600 is counted as infinite, as e^600 is a
+     * double. */
     *loss = fmin(fmax(*loss, 1e-4), 600);
     return DPI_STATUS_OK;
 }

@@ -236,7 +236,7 @@ static double sum_of_parts(const dpi_cost *cost, int32_t order) {
     return sum;
 }
 
-/* ---- Random allocation: dp/PRIVACY.md section 14 ---------------------------------------------- */
+/* ---- Random allocation: dp/PRIVACY.md section 14 -------------------------------------------- */
 
 enum { ALLOCATION_ORDER_MAX = 512 };
 
@@ -289,11 +289,11 @@ static double of_removed(const dpi_cost *cost, int32_t order, double *work) {
     return up(fmax(0, all + found - A * log(k) + 0x1p-34 * size) / (A - 1));
 }
 
-/* A record that comes: E[M^-s], s = A - 1. Two bounds. M is at least the geometric mean of the ratios,
- * so that it is at most the k-th power of E[X^-(s/k)]. And it is the integral of u^(s-1) E[e^(-u M)] /
- * Gamma(s), where E[e^(-v X)] is at most
- * - that of the law on 0 and m = E[X^2] with mean 1, the widest one of these moments: M is then m / k
- *   times a binomial number J of k draws with probability 1 / m;
+/* A record that comes: E[M^-s], s = A - 1. Two bounds. M is at least the geometric mean of the
+ * ratios, so that it is at most the k-th power of E[X^-(s/k)]. And it is the integral of u^(s-1)
+ * E[e^(-u M)] / Gamma(s), where E[e^(-v X)] is at most
+ * - that of the law on 0 and m = E[X^2] with mean 1, the widest one of these moments: M is then
+ *   m / k times a binomial number J of k draws with probability 1 / m;
  * - (t / (e v))^t E[X^-t].
  * The first is taken where J > 0, and up to u = U where J = 0; the second from U on. */
 
@@ -303,8 +303,8 @@ static double log_rest(const dpi_cost *cost, double s, double k, double log_none
     int sign;
     const int32_t first = (int32_t)floor(s / k) + 1;
     for (int32_t t = first; t < first + 16; t++) {
-        const double n = t * k, log_far = n * (log(n) - 1 + sum_of_parts(cost, 1 + t));
-        const double log_U = (log_far - log_none) / n;
+        const double n = t * k, log_second = n * (log(n) - 1 + sum_of_parts(cost, 1 + t));
+        const double log_U = (log_second - log_none) / n;
         least = fmin(least, log_none + s * log_U + log(1 / s + 1 / (n - s)));
     }
     return least - lgamma_r(s, &sign);

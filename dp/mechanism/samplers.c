@@ -49,7 +49,8 @@ int32_t dpi_claim_is_assigned(const dpi_claim *c) {
 
 void dpi_sampler_part_bound(const dpi_sampler_options *o, dpi_claim_part *part) {
     const bool holds = info_of(part)->has_guarantee;
-    const bool in_rho = holds && o->subsample == 0 && o->allocation == 0 && o->accountant != DPI_ACCOUNTANT_BR;
+    const bool in_rho = holds && o->subsample == 0 && o->allocation == 0 &&
+                        o->accountant != DPI_ACCOUNTANT_BR;
     part->rho = in_rho ? part->plan.rho_total : 0;
     part->epsilon = holds ? part->plan.epsilon : (double)INFINITY;
 }
@@ -262,8 +263,8 @@ static const char *const SOURCES[] = {
 
 static const char *sampling_assumption(const dpi_sampler_options *o) {
     return o->allocation > 0
-               ? "Amplification needs that each record joins one of k batches (where q is given: with "
-                 "probability q in all, else none), each with the same probability and "
+               ? "Amplification needs that each record joins one of k batches (where q is given: "
+                 "with probability q in all, else none), each with the same probability and "
                  "independently of the others, and that assignment and sizes of batches stay "
                  "secret (random allocation, Feldman and Shenfeld 2026; dp/PRIVACY.md, Theorem "
                  "10b). Fulfilled by the program: a fresh draw for each record and run, batches of "

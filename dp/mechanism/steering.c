@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "dp/account/account.h"
 #include "dp/mechanism/mechanism.h"
 #include "dpinfer/gaussian.h"
 #include "dpinfer/steer.h"
@@ -49,7 +50,9 @@ static dpi_status check(const dpi_claim *c, const dpi_claim_part *p, dpi_error *
     return DPI_STATUS_OK;
 }
 
+/* Beside texts that are counted in zCDP it is counted so too. By itself it has its exact bound. */
 static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
+    dpi_sampler_options o;
     dpi_gaussian g;
     DPI_TRY(check(c, p, err));
     p->epsilon = INFINITY;
@@ -60,6 +63,8 @@ static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) 
     g.sampling = 1;
     g.n_steps = 1;
     dpi_part_cost(p, DPI_COST_GAUSSIAN, 1, g.sigma, 1);
+    if (dpi_claim_sampler(c, &o))
+        p->rho = dpi_rho_sum_bound(g.sigma);
     return dpi_gaussian_epsilon(&g, c->delta, &p->epsilon, err);
 }
 

@@ -57,8 +57,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_subsample_inside(double epsilon_run, doubl
  * what is released of all batches does not know where to look for a record, so that the run costs
  * less than a batch does (Feldman and Shenfeld 2026; dp/PRIVACY.md section 11). What is released of
  * a batch has, against the absence of a record and in both directions,
- *   rho-zCDP, n_tokens tokens of bounded range eta, or a sum with Gaussian noise of multiplier sigma
- *   (0.001..1e6).
+ *   rho-zCDP, n_tokens tokens of bounded range eta, or a sum with Gaussian noise of multiplier
+ *   sigma (0.001..1e6).
  * _epsilon: what the run has at delta, an upper bound, discretised upwards (some 0.2 % above the
  * exact value; INFINITY: beyond 1000). _rho, _eta: the largest that fits, less 1e-5 of it; at least
  * dpi_zcdp_rho and dpi_br_eta. Other ranges as above. With a probability q of joining at all,
@@ -146,8 +146,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_cost_add(dpi_cost *cost, int32_t kind, int
  *   PURE         randomised response, exact; at most epsilon
  *   GAUSSIAN     1/(A-1) ln sum_k C(A,k) (1-q)^(A-k) q^k e^(k (k-1) / (2 sigma^2))
  *   allocation   ln E[M^A] / (A-1) for a record that goes, M the mean of k ratios whose moments are
- *                those of the parts; for one that comes the parts at the order 1 + (A-1) / k, rounded
- *                up. Above the order 512: that of the parts
+ *                those of the parts; for one that comes less (dp/PRIVACY.md section 14). Above the
+ *                order 512: that of the parts
  *   subsample    ln(1 + q (e^((A-1) D) - 1)) / (A-1), D that of the parts, or of allocation
  * dp/PRIVACY.md section 14 has the proofs. Time: GAUSSIAN with q < 1 takes A steps,
  * allocation A^2 ln k.

@@ -149,6 +149,12 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_compare_claim(const dpi_report *rep
                                                            const dpi_claim *found,
                                                            dpi_verification *result,
                                                            dpi_error *err);
+/* Adds whether a parsed report of a run that was steered has the claim of that file of vectors, and
+ * what holds of it. Errors: ARG (it has none; a claim that is malformed), FORMAT, IO, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_compare_vectors(const dpi_report *report,
+                                                             const char *path,
+                                                             dpi_verification *result,
+                                                             dpi_error *err);
 /* The claim of an adapter, or of a model that was trained, in a GGUF file: what it says, settled,
  * and what follows from it and from the file's tensors against what the file says of both. A field
  * that does not hold is no error. *result, after dpi_verification_init, is freed with

@@ -63,6 +63,16 @@ typedef enum dpi_pace_given {
 /* "pace_theta", "pace_tokens"; NULL for another value. Static. */
 DPI_API const char *dpi_pace_given_name(int32_t given);
 
+/* Steering vectors of the same records, with which texts are drawn: a mechanism of its own
+ * (steer.h), whose cost adds up with that of the texts. */
+typedef struct dpi_run_steering {
+    double sigma, clip; /* noise multiplier; longest vector of a unit */
+    int64_t numbers;    /* that were released */
+    int32_t layers;     /* that have a vector; 0: there are none */
+    int32_t reserved;
+    char tensors[DPI_DIGEST_HEX + 8]; /* SHA-256 of the vectors, in hexadecimal */
+} dpi_run_steering;
+
 /* Made by dpi_run_init, filled in, settled; a value without owned memory. */
 typedef struct dpi_run {
     size_t struct_size;
@@ -95,6 +105,7 @@ typedef struct dpi_run {
                                  hexadecimal; "": not known */
     char model_name[64];      /* a string without characters that steer a terminal or a line */
     dpi_claim_ledger ledger; /* filled in when the run is charged */
+    dpi_run_steering steering;
     uint64_t room[8]; /* all 0: for what is to come */
 } dpi_run;
 

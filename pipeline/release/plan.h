@@ -64,6 +64,9 @@ int64_t dpi_plan_public_texts(const dpi_run *claim);
 /* The pace of the claim, from public texts where it is not given: before a record is read. Errors:
  * as dpi_pace_find, dpi_session_create. */
 dpi_status dpi_plan_settle_pace(dpi_plan *plan, dpi_error *err);
+/* Steering vectors whose claim is a part of the run's (dpi_release_options.steered). Errors: ARG,
+ * UNSUPPORTED, those of dpi_claim_verify_file. */
+dpi_status dpi_plan_settle_steering(dpi_plan *plan, dpi_error *err);
 
 /* settle_released.c: whether there can be rounds, without the model. Errors: ARG, UNSUPPORTED. */
 dpi_status dpi_plan_check_released(const dpi_release_options *options, dpi_error *err);

@@ -5,8 +5,20 @@
 
 #include "base/status.h"
 #include "dp/mechanism/samplers.h"
+#include "dp/mechanism/steering.h"
 #include "pipeline/claim/claim_json.h"
 #include "pipeline/release/run_claim.h"
+
+static void add_steering(const dpi_run_steering *s, dpi_claim *c) {
+    dpi_claim_part *part = dpi_claim_add(c, "steering");
+    part->values[DPI_STEERING_SIGMA] = s->sigma;
+    part->values[DPI_STEERING_CLIP] = s->clip;
+    part->values[DPI_STEERING_LAYERS] = s->layers;
+    part->values[DPI_STEERING_NUMBERS] = (double)s->numbers;
+    snprintf(part->text, sizeof part->text, "%s", s->tensors);
+    if (dpi_mechanism_ops_get(part->mechanism)->settle(c, part, NULL) != DPI_STATUS_OK)
+        c->epsilon = INFINITY; /* nothing is proven of it */
+}
 
 void dpi_claim_of_run(const dpi_run *r, dpi_claim *c) {
     const dpi_sampler_options *o = &r->method;
@@ -35,12 +47,14 @@ void dpi_claim_of_run(const dpi_run *r, dpi_claim *c) {
     dpi_sampler_part_bound(o, part);
     c->rho = part->rho > 0 ? dpi_run_rho(r) : 0;
     c->epsilon = m->has_guarantee ? dpi_run_epsilon(r) : (double)INFINITY;
-    if (r->histogram == 0)
-        return;
-    dpi_claim_part *histogram = dpi_claim_add(c, "histogram");
-    histogram->values[0] = r->histogram;
-    histogram->rho = dpi_run_histogram_rho(r);
-    dpi_part_cost(histogram, DPI_COST_ZCDP, 1, histogram->rho, 0);
+    if (r->histogram > 0) {
+        dpi_claim_part *histogram = dpi_claim_add(c, "histogram");
+        histogram->values[0] = r->histogram;
+        histogram->rho = dpi_run_histogram_rho(r);
+        dpi_part_cost(histogram, DPI_COST_ZCDP, 1, histogram->rho, 0);
+    }
+    if (r->steering.layers > 0)
+        add_steering(&r->steering, c);
 }
 
 /* ---- What it says ---------------------------------------------------------------------------- */
@@ -78,6 +92,7 @@ void dpi_run_of_claim(const dpi_claim *c, dpi_run *r) {
     dpi_run_init(r);
     const dpi_claim_part *part = dpi_claim_sampler(c, &r->method);
     const dpi_claim_part *histogram = dpi_claim_find(c, "histogram");
+    const dpi_claim_part *steering = dpi_claim_find(c, "steering");
     r->record_kind = c->record_kind;
     r->labels = c->labels, r->n_labels = c->n_labels;
     r->cluster_texts = c->cluster_texts;
@@ -94,6 +109,14 @@ void dpi_run_of_claim(const dpi_claim *c, dpi_run *r) {
     r->n_texts = part ? (int32_t)part->n_runs : 0;
     r->plan = part ? part->plan : r->plan;
     r->histogram = histogram ? (int32_t)histogram->values[0] : 0;
+    if (!steering)
+        return;
+    r->steering.sigma = steering->values[DPI_STEERING_SIGMA];
+    r->steering.clip = steering->values[DPI_STEERING_CLIP];
+    r->steering.layers = (int32_t)steering->values[DPI_STEERING_LAYERS];
+    r->steering.numbers = (int64_t)steering->values[DPI_STEERING_NUMBERS];
+    snprintf(r->steering.tensors, sizeof r->steering.tensors, "%.*s", DPI_DIGEST_HEX,
+             steering->text);
 }
 
 json_t *dpi_report_parameters(const dpi_run *run) {

@@ -165,12 +165,9 @@ static dpi_status settle_allocation(const dpi_release_options *o, dpi_run *c,
     double secret, known;
     dpi_dataset_info_init(&info);
     c->method.allocation = k;
-    if (k == 0 || (!o->charged && !(o->ledger && o->dataset)))
-        return DPI_STATUS_OK;
-    if (o->charged)
-        info.order = o->charged->order;
-    else if (dpi_ledger_info(o->ledger, o->dataset, &info, NULL) != DPI_STATUS_OK)
-        return DPI_STATUS_OK; /* the charge will say why */
+    if (k == 0 || !o->ledger || !o->dataset ||
+        dpi_ledger_info(o->ledger, o->dataset, &info, NULL) != DPI_STATUS_OK)
+        return DPI_STATUS_OK; /* the charge will say what is wrong */
     DPI_TRY(counted_cost(&c->method, k, info.order, &secret, err));
     DPI_TRY(counted_cost(&c->method, 0, info.order, &known, err));
     if (secret > known)
@@ -578,6 +575,7 @@ static dpi_status settle(dpi_plan *plan, dpi_error *err) {
     if (plan->options.charged)
         plan->claim.ledger = *plan->options.charged;
     DPI_TRY(settle_lengths(plan, err));
+    DPI_TRY(dpi_plan_settle_steering(plan, err));
     if (plan->mask)
         DPI_TRY(dpi_mask_check_length(plan->mask, plan->claim.method.n_tokens, err));
     DPI_TRY(settle_prompts(plan, err));

@@ -178,7 +178,8 @@ int32_t dpi_pace_gain(const dpi_sampler_options *method, const dpi_sampler_plan 
                       double *clip, double *epsilon) {
     dpi_sampler_options m = *method;
     dpi_sampler_plan plan;
-    const bool same_steps = m.accountant == DPI_ACCOUNTANT_ZCDP && m.subsample == 0 && m.allocation == 0 &&
+    const bool same_steps = m.accountant == DPI_ACCOUNTANT_ZCDP && m.subsample == 0 &&
+                            m.allocation == 0 &&
                             (m.pace == DPI_PACE_TOP || m.pace == DPI_PACE_CHANGE);
     if (!dpi_method_parameter_find(m.method, "pace_tokens") || m.pace == DPI_PACE_NONE)
         return 0; /* its private tokens are not those of a pace alone */

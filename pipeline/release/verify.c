@@ -317,6 +317,32 @@ static dpi_status compare_trained(const dpi_report *r, const char *path, dpi_ver
                            same ? "that of the file" : "another one", "that of the file", err);
 }
 
+/* Texts of an adapter or of vectors, whose claim theirs goes on from: not a run about records. */
+static bool is_drawn_from_file(const dpi_claim *c) {
+    dpi_sampler_options o;
+    return !dpi_claim_sampler(c, &o) &&
+           (dpi_claim_find(c, "gradients") || dpi_claim_find(c, "steering"));
+}
+
+dpi_status dpi_report_compare_vectors(const dpi_report *r, const char *path, dpi_verification *v,
+                                      dpi_error *err) {
+    const dpi_claim_part *recorded = dpi_claim_find(&r->claim, "steering"), *found;
+    dpi_claim claim;
+    dpi_gguf *file;
+    if (!recorded)
+        return dpi_fail(err, DPI_STATUS_ARG, "the report has no steering vectors");
+    DPI_TRY(dpi_gguf_open(path, true, &file, err));
+    const dpi_status status = dpi_claim_file_compare(file, "vectors", &claim, v, err);
+    dpi_gguf_close(file);
+    if (status != DPI_STATUS_OK)
+        return status;
+    found = dpi_claim_find(&claim, "steering");
+    const bool same = found && strcmp(found->text, recorded->text) == 0 &&
+                      memcmp(found->values, recorded->values, sizeof found->values) == 0;
+    return dpi_compare_add(v, "claim.steering", same ? DPI_VERDICT_OK : DPI_VERDICT_WRONG,
+                           same ? "that of the file" : "another one", "that of the file", err);
+}
+
 static bool is_none(const dpi_verification *v, const char *path) {
     (void)v, (void)path;
     return false;
@@ -369,8 +395,7 @@ dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const 
     if (status == DPI_STATUS_OK && !json_is_null(r->added.prompts)) /* they may not be told */
         status = compare_section(r->added.prompts, "claim.prompts", claim->prompts,
                                  "that of the section prompts", result, err);
-    if (status == DPI_STATUS_OK && model_path &&
-        (dpi_claim_find(claim, "gradients") || dpi_claim_find(claim, "steering")))
+    if (status == DPI_STATUS_OK && model_path && is_drawn_from_file(claim))
         status = compare_trained(r, model_path, result, err);
     if (status == DPI_STATUS_OK && !dpi_report_output_fits(&r->added, claim))
         status = dpi_compare_add(result, "output", DPI_VERDICT_WRONG,

@@ -220,6 +220,8 @@ dpi_status dpi_shards_join(dpi_shards *job, int32_t i, int32_t n, dpi_release_op
     options->n_shards = n;
     options->key = job->key;
     options->charged = claim->ledger.dataset[0] ? &claim->ledger : NULL;
+    if (dpi_run_is_assigned(claim) && claim->method.allocation == 0) /* a ledger may have said so */
+        options->known_batches = 1;
     return DPI_STATUS_OK;
 }
 

@@ -1,4 +1,4 @@
-"""What a budget means: conversions between rho, epsilon and delta, subsampling and random allocation.
+"""What a budget means: rho, epsilon and delta; subsampling; random allocation.
 
 Every result is the safe end: epsilon and delta are upper bounds, rho and eta lower ones. Each
 raises ArgumentError for a value out of range.
@@ -68,8 +68,8 @@ def subsample_inside(epsilon: float, delta: float, q: float) -> Tuple[float, flo
 
 
 def allocation_epsilon(rho: float, batches: int, delta: float) -> float:
-    """The epsilon at delta of a run whose records are each in one of `batches` secret batches, where
-    what is released of a batch is rho-zCDP."""
+    """The epsilon at delta of a run whose records are each in one of `batches` secret batches,
+    where what is released of a batch is rho-zCDP."""
     return _one(lib.dpi_allocation_epsilon, _real("rho", rho),
                 narrow("batches", "int32_t", batches), _real("delta", delta))
 

@@ -43,7 +43,7 @@ def test_structs_only_grow() -> None:
         was, now = before.typeof(name), ffi.typeof(name)
         kept = fields(now)
         for field, place in fields(was).items():
-            if field != "room":
+            if field not in ("room", "reserved"):
                 assert kept.get(field) == place, f"{name}.{field}"
         size, grown = before.sizeof(was), ffi.sizeof(now) > before.sizeof(was)
         n_grown += grown

@@ -64,6 +64,33 @@ refuse 2 "--steer and --lora" generate m.gguf --steer s.gguf --lora s.gguf
 refuse 2 "--steer and --control-vector" generate m.gguf --steer s.gguf --control-vector s.gguf
 refuse 2 "--lora: s.gguf is of 'dpinfer steer'" generate m.gguf --lora s.gguf
 fails 3 generate other.gguf --steer s.gguf -n 3; expect_err "is of another model"
+
+# ---- Records again, with the vectors: one claim of both ---------------------------------------
+works steer m.gguf $brief --epsilon 4 --unit-field who --layers 1,2 -o own.gguf
+steered="run m.gguf people.csv --steer own.gguf --unit-field who --delta 1e-3 -B 2 -n 5 -t 1"
+works $steered --rho .5 --report run.json -o run.txt
+rho=$(python3 -c "
+import json
+r = json.load(open('run.json'))
+texts, vectors = r['parameters']['mechanisms'] if 'parameters' in r else r['claim']['mechanisms']
+print(.5 + .5 / vectors['sigma'] ** 2)")
+expect_err "steering vectors of clipped states" "${rho:0:5}"
+works verify run.json --model m.gguf --steer own.gguf
+expect_out PRIVATE "model and vectors are those named"
+works verify run.json; expect_out "model and vectors were not looked at"
+fails 1 verify run.json --steer again.gguf; expect_out "WRONG  claim.steering"
+works $steered --rho .5 --control-vector-scale 0 --job job --report job.json -o job.txt
+works verify job.json; expect_out PRIVATE
+refuse_each 2 run m.gguf people.csv -B 2 -n 5 --delta 1e-3 <<END
+--steer own.gguf --unit-field who --rho 1 --adjacency add-remove --num 2 | steered: found add-remove
+--steer own.gguf --unit-field who --epsilon 1 --accountant br | --steer: found the accountant br
+--steer own.gguf --rho 1 | of 4 units of at most 4 records
+--steer s.gguf --unit-field who --rho 1 --ledger year | were charged to the dataset 'all' already
+--steer own.gguf --control-vector own.gguf --rho 1 | --steer and --control-vector
+--steer own.gguf --plain | leave out --steer
+END
+works steer m.gguf $brief --unit-field who --epsilon inf -o loud.gguf
+refuse 2 "the vectors have no noise" run m.gguf people.csv --steer loud.gguf --unit-field who --rho 1
 # A claim that is not that of its vectors.
 sed 's/"sigma":[0-9.]*/"sigma":99/' s.gguf >forged.gguf; expect_different s.gguf forged.gguf
 "$dpinfer" verify forged.gguf >out 2>err && bad "a forged claim is verified"

@@ -146,15 +146,25 @@ static int verify_adapter(const args *a) {
 
 /* ---- One report ------------------------------------------------------------------------------ */
 
+/* Texts about records that were drawn with vectors of them: claims of both. */
+static bool is_steered_run(const dpi_claim *c) {
+    dpi_sampler_options o;
+    return dpi_claim_find(c, "steering") && dpi_claim_sampler(c, &o);
+}
+
 /* What the options can be held against, by what the claim has: words have a vocabulary, what was
  * trained a file, work on a dataset a charge. */
 static int check_options(const args *a, const dpi_claim *c) {
     static const option_id of_words[] = {OPT_VECTORS, OPT_MODEL, N_OPTIONS};
     static const option_id of_trained[] = {OPT_VERIFIED, OPT_LORA, OPT_MODEL, N_OPTIONS};
     static const option_id of_vectors[] = {OPT_VERIFIED, OPT_STEER, N_OPTIONS};
+    static const option_id of_steered[] = {OPT_VERIFIED, OPT_LEDGER, OPT_MODEL, OPT_STEER,
+                                           N_OPTIONS};
     static const option_id of_records[] = {OPT_VERIFIED, OPT_LEDGER, OPT_MODEL, N_OPTIONS};
     if (dpi_claim_find(c, "words"))
         return check_uses(a, "a report of perturbed words", of_words);
+    if (is_steered_run(c))
+        return check_uses(a, "a report of run --steer", of_steered);
     if (dpi_claim_find(c, "steering"))
         return check_uses(a, "a report of generate --steer", of_vectors);
     return dpi_claim_find(c, "gradients") ? check_uses(a, "a report of generate", of_trained)
@@ -188,6 +198,15 @@ static int show(const args *a, const dpi_claim *c, const dpi_verification *v) {
                                      ? "; the certificate is that of the vocabulary"
                                      : "; the vocabulary was not looked at (--model FILE or "
                                        "--vectors FILE)");
+    if (is_steered_run(c))
+        return show_of(a, v,
+                       a->v[OPT_STEER].given ? "; model and vectors are those named"
+                                             : "; the model is the one named, the vectors were not "
+                                               "looked at (--steer FILE)",
+                       a->v[OPT_STEER].given ? "; the vectors are those named, the model was not "
+                                               "looked at (--model FILE)"
+                                             : "; model and vectors were not looked at (--model "
+                                               "FILE, --steer FILE)");
     if (dpi_claim_find(c, "steering"))
         return show_of(a, v, "; the vectors are those named",
                        "; the vectors were not looked at (--steer FILE)");
@@ -201,7 +220,9 @@ static int show(const args *a, const dpi_claim *c, const dpi_verification *v) {
 static int verify_report(const args *a, const dpi_report *report) {
     const dpi_claim *c = dpi_report_claimed(report);
     const bool words = dpi_claim_find(c, "words") != NULL;
+    const bool steered = is_steered_run(c);
     const char *model = words                   ? NULL
+                        : steered               ? a->model
                         : a->v[OPT_STEER].given ? a->v[OPT_STEER].s
                         : a->v[OPT_LORA].given ? a->v[OPT_LORA].s
                                                 : a->model;
@@ -214,6 +235,9 @@ static int verify_report(const args *a, const dpi_report *report) {
     const dpi_status status = dpi_report_verify(report, model, a->v[OPT_VERIFIED].s, &v, &err);
     if (status != DPI_STATUS_OK)
         code = cli_fail_library(status == DPI_STATUS_IO && model ? CLI_MODEL : CLI_FAILED, &err);
+    if (code == CLI_OK && steered && a->v[OPT_STEER].given &&
+        dpi_report_compare_vectors(report, a->v[OPT_STEER].s, &v, &err) != DPI_STATUS_OK)
+        code = cli_fail_library(CLI_MODEL, &err);
     if (code == CLI_OK && words && (a->model || a->v[OPT_VECTORS].given))
         code = check_words(a, report, &v);
     if (code == CLI_OK && v.n_wrong == 0 && a->v[OPT_LEDGER].given)

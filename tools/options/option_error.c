@@ -22,6 +22,7 @@ static const struct {
     {"bans", "--ban"}, {"no_repeat", "--no-repeat"}, {"repeat_penalty", "--repeat-penalty"},
     {"biases", "--logit-bias"}, {"min_words", "--min-words"}, {"max_words", "--max-words"},
     {"examples", "--example"}, {"released", "--released"}, {"description", "--describe"},
+    {"steered", "--steer"},
     {"top_k", "--top-k"},
     {"variation_prompt", "--variation-prompt"}, {"n_candidates", "--candidates"},
     {"n_lookahead", "--lookahead"}, {"n_rounds", "--rounds"}, {"units", "--units"},

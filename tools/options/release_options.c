@@ -13,7 +13,7 @@ static int check_plain(const args *a) {
     static const option_id budget[] = {OPT_RHO,       OPT_EPSILON,   OPT_DELTA,
                                        OPT_BATCH,     OPT_METHOD,    OPT_ACCOUNTANT,
                                        OPT_ADJACENCY, OPT_SUBSAMPLE, OPT_KNOWN_BATCHES,
-                                       OPT_CLIP,      OPT_CENTER};
+                                       OPT_CLIP,      OPT_CENTER,    OPT_STEER};
     for (size_t i = 0; i < sizeof budget / sizeof *budget; i++) {
         if (a->v[budget[i]].given)
             return cli_fail(CLI_USAGE, "--plain has no privacy: leave out --%s",
@@ -35,6 +35,8 @@ static int check_assigned(const args *a) {
         return cli_fail(CLI_USAGE,
                         "-B and --num must be given with --adjacency add-remove and with "
                         "--subsample: they must not follow from the records");
+    if (a->v[OPT_STEER].given && a->v[OPT_CONTROL_VECTOR].given)
+        return cli_fail(CLI_USAGE, "--steer and --control-vector: allowed is one of them");
     if (!is_assigned(a) && a->v[OPT_KNOWN_BATCHES].given)
         return cli_fail(CLI_USAGE, "--known-batches: allowed with --adjacency add-remove and with "
                                    "--subsample; without them batches are by position, and known");
@@ -163,6 +165,7 @@ static void read_numbers(const args *a, dpi_release_options *o) {
     o->n_texts = (int32_t)a->v[OPT_NUM].i;
     o->n_tokens = (int32_t)a->v[OPT_N_PREDICT].i;
     o->n_parallel = (int32_t)a->v[OPT_PARALLEL].i;
+    o->steered = a->v[OPT_STEER].given;
     o->known_batches = a->v[OPT_KNOWN_BATCHES].i == 1;
     o->n_released = a->v[OPT_RELEASED].given ? (int32_t)a->v[OPT_RELEASED].i : 0;
 }

@@ -1,10 +1,11 @@
-/* test_allocation.c - random allocation: k texts of which one has the unit, and nobody knows which.
+/* test_allocation.c - random allocation: k texts of which one has the unit, and nobody knows
+ * which.
  *
- * Oracles, all from the definition, in long double: for Gaussian noise the ratio X is log-normal, so
- * that E[(M - x)+] given k - 1 of the k ratios is a price of Black and Scholes, and what is left is
- * an integral over k - 1 normal numbers; for tokens of bounded range one attacker's law, binomial
- * sums over k texts; for larger k the interval that the authors' library gives (PLD_accounting 2.0,
- * gaussian_allocation_epsilon_range at delta 1e-6). */
+ * Oracles, all from the definition, in long double: for Gaussian noise the ratio X is
+ * log-normal, so that E[(M - x)+] given k - 1 of the k ratios is a price of Black and Scholes,
+ * and what is left is an integral over k - 1 normal numbers; for tokens of bounded range one
+ * attacker's law, binomial sums over k texts; for larger k the interval that the authors'
+ * library gives (PLD_accounting 2.0, gaussian_allocation_epsilon_range at delta 1e-6). */
 #include "tests/oracle/accountant.h"
 #include "tests/support/support.h"
 
@@ -150,18 +151,18 @@ TEST(test_range_against_attackers) {
     for (const struct row *r = rows; r < END(rows); r++)
         for (int32_t k = 2; k <= 3; k++) {
             const double epsilon = of_range(r->eta, r->n, k, r->delta);
-            long double best = 0, near = 0;
+            long double best = 0, below = 0;
             for (double t = .02 * r->eta; t < r->eta; t += .02 * r->eta) {
                 best = fmaxl(best, attack(r->eta, t, r->n, k, epsilon));
-                near = fmaxl(near, attack(r->eta, t, r->n, k, .9L * epsilon));
+                below = fmaxl(below, attack(r->eta, t, r->n, k, .9L * epsilon));
             }
-            if (!(best <= r->delta && near > r->delta))
+            if (!(best <= r->delta && below > r->delta))
                 fail_msg("eta %g, %d tokens, k %d: delta %Lg at epsilon, %Lg below it", r->eta,
-                         r->n, k, best, near);
+                         r->n, k, best, below);
         }
 }
 
-/* ---- What holds for all of them --------------------------------------------------------------- */
+/* ---- What holds for all of them -------------------------------------------------------------- */
 
 /* One text is what it is alone; more texts hide more; a unit that is surely in one of k texts is
  * never worse off than if it were known in which. */

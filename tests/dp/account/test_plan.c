@@ -40,7 +40,8 @@ TEST(test_golden_vectors) {
     }
 }
 
-/* The budget is that of the whole run: one of k batches inside, a probability of joining outside. */
+/* The budget is that of the whole run: one of k batches inside, a probability of joining
+ * outside. */
 TEST(test_allocation_and_subsample) {
     for (double q = .1; q <= 1; q += .3)
         for (int32_t accountant = 0; accountant <= DPI_ACCOUNTANT_FILTER; accountant++) {

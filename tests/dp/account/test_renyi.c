@@ -120,9 +120,10 @@ TEST(test_subsample) {
     }
 }
 
-/* One of k texts. The oracle takes Gaussian texts of the same rho, whose moments zCDP allows: for a
- * unit that goes E[M^A] is the sum over all ways of A factors among k ratios, here by recursion; for
- * one that comes the bound by the geometric mean, and below an integral that it must not beat. */
+/* One of k texts. The oracle takes Gaussian texts of the same rho, whose moments zCDP allows:
+ * for a unit that goes E[M^A] is the sum over all ways of A factors among k ratios, here by
+ * recursion; for one that comes the bound by the geometric mean, and below an integral that it
+ * must not beat. */
 static double log_moment_of_mean(int32_t A, int32_t k, double rho) {
     double ways[32] = {1}; /* A! / (prod j_i!) e^(rho sum j_i (j_i - 1)), of the ratios so far */
     for (int32_t i = 0; i < k; i++)
@@ -165,9 +166,9 @@ TEST(test_allocation) {
     assert_just_above(cost_at(&cost, 2000), 20, 1e-12);
 }
 
-/* For a unit that comes, D_A is that of Q^k from the mean of k. Gaussian texts: the true one, by an
- * integral over two numbers, is not above what is counted; with many texts, by the moments of a mean
- * that is nearly normal, it is not far below. */
+/* For a unit that comes, D_A is that of Q^k from the mean of k. Gaussian texts: the true one, by
+ * an integral over two numbers, is not above what is counted; with many texts, by the moments of
+ * a mean that is nearly normal, it is not far below. */
 TEST(test_allocation_of_a_unit_that_comes) {
     for (double sigma = .6; sigma < 6; sigma *= 2)
         for (int32_t A = 2; A <= 12; A += 5) {
