@@ -69,13 +69,12 @@ typedef struct dpi_parameter {
     double min, max;        /* INT, REAL */
     int32_t min_open, max_open; /* REAL; 1: the end itself is not allowed */
     const char *zero;       /* what 0 means where it is allowed beside the range; NULL: it is not */
-    int32_t is_optional;    /* 1: 0 is "not given", which a report writes as null */
+    int32_t is_optional;    /* not 0: 0 is "not given", which a report writes as null; 2: and a
+                               claim leaves it out, as those of older programs do not have it */
     double default_value;   /* of dpi_method_defaults; 0 where it is only in words */
     const char *default_text; /* the default in words ("all of them"); NULL: the number */
     const char *const *choices; /* CHOICE: names, ended by NULL; else NULL */
     const char *needs; /* the name of a parameter that is to be given with it; NULL: none */
-    int32_t may_be_absent; /* 1: a claim has it only where it is given: there was none in claims of
-                              older programs */
 } dpi_parameter;
 
 /* The parameters of a method, common ones included, in the order of a report. 0 and NULL if there

@@ -125,6 +125,8 @@ static json_t *fields_json(const field *fields, const dpi_claim *c) {
     return NULL;
 }
 
+static bool may_be_absent(const dpi_parameter *p) { return p->is_optional == 2; }
+
 static json_t *value_json(const dpi_parameter *p, const dpi_claim_part *part, double value) {
     switch (p->type) {
     case DPI_PARAMETER_TEXT:
@@ -146,7 +148,7 @@ static json_t *part_json(const dpi_claim_part *part) {
     const dpi_parameter *p;
     bool ok = o;
     for (int32_t i = 0; ok && (p = dpi_mechanism_parameter_get(part->mechanism, i)); i++)
-        if (!(p->may_be_absent && part->values[i] == 0))
+        if (!(may_be_absent(p) && part->values[i] == 0))
             ok = json_object_set_new(o, p->key, value_json(p, part, part->values[i])) == 0;
     if (ok)
         return o;
@@ -397,7 +399,7 @@ static dpi_status read_value(const char *section, const dpi_parameter *p, const 
     int32_t index = 0;
     const bool optional = p->is_optional || p->type == DPI_PARAMETER_TEXT;
     *value = 0;
-    if ((optional && json_is_null(found)) || (p->may_be_absent && !found))
+    if ((optional && json_is_null(found)) || (may_be_absent(p) && !found))
         return DPI_STATUS_OK;
     if (p->type == DPI_PARAMETER_REAL && isinf(p->max) && json_is_null(found)) {
         *value = INFINITY;

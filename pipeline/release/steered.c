@@ -52,10 +52,10 @@ static dpi_status check_sum(const dpi_plan *plan, const dpi_claim *steering, dou
                         "record is one), and this run is of %lld of %d: they must be the same; %s",
                         (long long)steering->n_units, (int)steering->max_per_unit,
                         (long long)c->n_records, (int)m->max_per_unit, ADVICE);
-    if (plan->options.ledger && steering->ledger.dataset[0])
+    if (plan->options.ledger)
         return dpi_fail(err, DPI_STATUS_ARG,
-                        "steered: the vectors were charged to the dataset '%s' already, and would "
-                        "be once more; %s", steering->ledger.dataset, ADVICE);
+                        "steered: found a ledger, which has or needs a charge of the vectors of "
+                        "its own, and would count them twice; %s", ADVICE);
     return DPI_STATUS_OK;
 }
 

@@ -82,15 +82,16 @@ fails 1 verify run.json --steer again.gguf; expect_out "WRONG  claim.steering"
 works $steered --rho .5 --control-vector-scale 0 --job job --report job.json -o job.txt
 works verify job.json; expect_out PRIVATE
 refuse_each 2 run m.gguf people.csv -B 2 -n 5 --delta 1e-3 <<END
---steer own.gguf --unit-field who --rho 1 --adjacency add-remove --num 2 | steered: found add-remove
+--steer own.gguf --unit-field who --rho 1 --adjacency add-remove --num 2 | --steer: found add-remove
 --steer own.gguf --unit-field who --epsilon 1 --accountant br | --steer: found the accountant br
 --steer own.gguf --rho 1 | of 4 units of at most 4 records
---steer s.gguf --unit-field who --rho 1 --ledger year | were charged to the dataset 'all' already
+--steer s.gguf --unit-field who --rho 1 --ledger year | --steer: found a ledger
 --steer own.gguf --control-vector own.gguf --rho 1 | --steer and --control-vector
---steer own.gguf --plain | leave out --steer
 END
+refuse 2 "leave out --steer" run m.gguf people.csv --plain --steer own.gguf
 works steer m.gguf $brief --unit-field who --epsilon inf -o loud.gguf
-refuse 2 "the vectors have no noise" run m.gguf people.csv --steer loud.gguf --unit-field who --rho 1
+refuse 2 "the vectors have no noise" \
+    run m.gguf people.csv --steer loud.gguf --unit-field who --rho 1
 # A claim that is not that of its vectors.
 sed 's/"sigma":[0-9.]*/"sigma":99/' s.gguf >forged.gguf; expect_different s.gguf forged.gguf
 "$dpinfer" verify forged.gguf >out 2>err && bad "a forged claim is verified"
