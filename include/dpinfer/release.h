@@ -121,7 +121,8 @@ typedef struct dpi_release_options {
                               histogram and without n_clusters */
     int32_t steered; /* 1: the model's control vector is of `dpinfer steer`, and of these records:
                         its claim is a part of the run's. Replace-by-null, with what is counted in
-                        zCDP, without a ledger, which adds up the charges of both. 0 (default): what it cost is another claim, or nothing */
+                        zCDP, without a ledger, which adds up the charges of both. 0 (default):
+                        what it cost is another claim, or nothing */
     /* Where another process has the journal, with next_text or spread: what earlier processes have
      * drawn of a text, *tokens [*n], valid until the release is freed. NULL (default): nothing */
     void (*recalled)(void *user, int32_t text, const int32_t **tokens, int32_t *n);
