@@ -72,3 +72,13 @@ void dpi_to_hex(const void *bytes, size_t n, char *hex) {
 bool dpi_is_hex(const char *text, size_t n) {
     return text && strlen(text) == n && strspn(text, "0123456789abcdef") == n;
 }
+
+bool dpi_from_hex(const char *hex, uint8_t *bytes, size_t n) {
+    if (!dpi_is_hex(hex, 2 * n))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const char digits[] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        bytes[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
+    return true;
+}

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* As snprintf, vsnprintf, strtod and strtof in the locale "C". Any thread; nothing is kept. */
 int dpi_format(char *text, size_t size, const char *format, ...)
@@ -19,6 +20,8 @@ float dpi_strtof(const char *text, char **end);
 void dpi_to_hex(const void *bytes, size_t n, char *hex);
 /* Whether a text is n such digits; NULL is not. */
 bool dpi_is_hex(const char *text, size_t n);
+/* bytes [n] from 2 n such digits; false, and bytes unchanged, where they are something else. */
+bool dpi_from_hex(const char *hex, uint8_t *bytes, size_t n);
 
 /* What an errno means, in English. It is there until the next call in this thread. */
 const char *dpi_reason(int reason);

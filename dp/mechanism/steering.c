@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "dp/account/account.h"
@@ -50,6 +51,19 @@ static dpi_status check(const dpi_claim *c, const dpi_claim_part *p, dpi_error *
     return DPI_STATUS_OK;
 }
 
+/* Beside texts the vectors are those of a file, each as long as the others. */
+static dpi_status check_beside(const dpi_claim_part *p, dpi_error *err) {
+    const double width = p->values[DPI_STEERING_NUMBERS] / p->values[DPI_STEERING_LAYERS];
+    if (width != floor(width) || width > INT32_MAX)
+        return dpi_fail(err, DPI_STATUS_ARG, "numbers: found %.10g, allowed as many for each of "
+                                             "%.10g layers", p->values[DPI_STEERING_NUMBERS],
+                        p->values[DPI_STEERING_LAYERS]);
+    if (!dpi_is_hex(p->text, DPI_DIGEST_HEX))
+        return dpi_fail(err, DPI_STATUS_ARG, "tensors_sha256: found '%s', allowed %d hexadecimal "
+                                             "digits", p->text, DPI_DIGEST_HEX);
+    return DPI_STATUS_OK;
+}
+
 /* Beside texts that are counted in zCDP it is counted so too. By itself it has its exact bound. */
 static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     dpi_sampler_options o;
@@ -63,8 +77,10 @@ static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) 
     g.sampling = 1;
     g.n_steps = 1;
     dpi_part_cost(p, DPI_COST_GAUSSIAN, 1, g.sigma, 1);
-    if (dpi_claim_sampler(c, &o))
+    if (dpi_claim_sampler(c, &o)) {
+        DPI_TRY(check_beside(p, err));
         p->rho = dpi_rho_sum_bound(g.sigma);
+    }
     return dpi_gaussian_epsilon(&g, c->delta, &p->epsilon, err);
 }
 

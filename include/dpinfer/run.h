@@ -66,11 +66,10 @@ DPI_API const char *dpi_pace_given_name(int32_t given);
 /* Steering vectors of the same records, with which texts are drawn: a mechanism of its own
  * (steer.h), whose cost adds up with that of the texts. */
 typedef struct dpi_run_steering {
-    double sigma, clip; /* noise multiplier; longest vector of a unit */
-    int64_t numbers;    /* that were released */
-    int32_t layers;     /* that have a vector; 0: there are none */
-    int32_t reserved;
-    char tensors[DPI_DIGEST_HEX + 8]; /* SHA-256 of the vectors, in hexadecimal */
+    double sigma, clip;           /* noise multiplier; longest vector of a unit */
+    int32_t layers;               /* that have a vector; 0: there are none */
+    int32_t width;                /* numbers of each */
+    uint8_t tensors[DPI_DIGEST_HEX / 2]; /* SHA-256 of the vectors */
 } dpi_run_steering;
 
 /* Made by dpi_run_init, filled in, settled; a value without owned memory. */
@@ -106,7 +105,7 @@ typedef struct dpi_run {
     char model_name[64];      /* a string without characters that steer a terminal or a line */
     dpi_claim_ledger ledger; /* filled in when the run is charged */
     dpi_run_steering steering;
-    uint64_t room[8]; /* all 0: for what is to come */
+    uint64_t room[1]; /* all 0: for what is to come */
 } dpi_run;
 
 /* One text by the default method. */

@@ -16,16 +16,6 @@ enum { KEY_HEX = 2 * DPI_JOURNAL_KEY_BYTES };
 
 #define FORMAT_NAME "dpinfer job"
 
-static bool from_hex(const char *hex, uint8_t *bytes, size_t n) {
-    if (!dpi_is_hex(hex, 2 * n))
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        const char digits[] = {hex[2 * i], hex[2 * i + 1], '\0'};
-        bytes[i] = (uint8_t)strtoul(digits, NULL, 16);
-    }
-    return true;
-}
-
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 /* SHA-256 of the object in its shortest form, names in order. False: out of memory. */
@@ -121,8 +111,8 @@ static dpi_status read_job(dpi_journal *j, json_t *job, dpi_error *err) {
                         " of the format, this program knows %d",
                         j->folder, json_integer_value(version), DPI_JOURNAL_VERSION);
     if (!is_whole(job) ||
-        !from_hex(json_string_value(json_object_get(job, "id")), j->id, sizeof j->id) ||
-        !from_hex(json_string_value(json_object_get(job, "key")), j->key, sizeof j->key))
+        !dpi_from_hex(json_string_value(json_object_get(job, "id")), j->id, sizeof j->id) ||
+        !dpi_from_hex(json_string_value(json_object_get(job, "key")), j->key, sizeof j->key))
         return malformed(j, "it is damaged: its hash does not hold", err);
     const json_t *application = json_object_get(job, "application");
     j->facts = text_of(json_object_get(job, "facts"));

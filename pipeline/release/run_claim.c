@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "dp/mechanism/samplers.h"
 #include "dp/mechanism/steering.h"
@@ -14,8 +15,8 @@ static void add_steering(const dpi_run_steering *s, dpi_claim *c) {
     part->values[DPI_STEERING_SIGMA] = s->sigma;
     part->values[DPI_STEERING_CLIP] = s->clip;
     part->values[DPI_STEERING_LAYERS] = s->layers;
-    part->values[DPI_STEERING_NUMBERS] = (double)s->numbers;
-    snprintf(part->text, sizeof part->text, "%s", s->tensors);
+    part->values[DPI_STEERING_NUMBERS] = (double)s->layers * s->width;
+    dpi_to_hex(s->tensors, sizeof s->tensors, part->text);
     if (dpi_mechanism_ops_get(part->mechanism)->settle(c, part, NULL) != DPI_STATUS_OK)
         c->epsilon = INFINITY; /* nothing is proven of it */
 }
@@ -88,6 +89,14 @@ dpi_status dpi_run_statement(const dpi_run *run, int32_t complete, char **text,
     return dpi_claim_statement(&claim, complete, text, err);
 }
 
+void dpi_run_steered(const dpi_claim_part *steering, dpi_run_steering *s) {
+    s->sigma = steering->values[DPI_STEERING_SIGMA];
+    s->clip = steering->values[DPI_STEERING_CLIP];
+    s->layers = (int32_t)steering->values[DPI_STEERING_LAYERS];
+    s->width = (int32_t)(steering->values[DPI_STEERING_NUMBERS] / s->layers);
+    dpi_from_hex(steering->text, s->tensors, sizeof s->tensors); /* its form was checked */
+}
+
 void dpi_run_of_claim(const dpi_claim *c, dpi_run *r) {
     dpi_run_init(r);
     const dpi_claim_part *part = dpi_claim_sampler(c, &r->method);
@@ -111,12 +120,7 @@ void dpi_run_of_claim(const dpi_claim *c, dpi_run *r) {
     r->histogram = histogram ? (int32_t)histogram->values[0] : 0;
     if (!steering)
         return;
-    r->steering.sigma = steering->values[DPI_STEERING_SIGMA];
-    r->steering.clip = steering->values[DPI_STEERING_CLIP];
-    r->steering.layers = (int32_t)steering->values[DPI_STEERING_LAYERS];
-    r->steering.numbers = (int64_t)steering->values[DPI_STEERING_NUMBERS];
-    snprintf(r->steering.tensors, sizeof r->steering.tensors, "%.*s", DPI_DIGEST_HEX,
-             steering->text);
+    dpi_run_steered(steering, &r->steering);
 }
 
 json_t *dpi_report_parameters(const dpi_run *run) {

@@ -7,6 +7,7 @@
 #include "dp/mechanism/steering.h"
 #include "dpinfer/report.h"
 #include "pipeline/release/plan.h"
+#include "pipeline/release/run_claim.h"
 
 static const char ADVICE[] = "give the vectors as the model's control vector alone if they are of "
                              "other records, or where a ledger adds up both";
@@ -66,15 +67,9 @@ dpi_status dpi_plan_settle_steering(dpi_plan *plan, dpi_error *err) {
         return DPI_STATUS_OK;
     DPI_TRY(read_claim(plan->options.model, &claim, err));
     const dpi_claim_part *part = dpi_claim_find(&claim, "steering");
-    const double *values = part->values;
-    DPI_TRY(check_sum(plan, &claim, values[DPI_STEERING_SIGMA], err));
+    DPI_TRY(check_sum(plan, &claim, part->values[DPI_STEERING_SIGMA], err));
     if (claim.randomness != DPI_RANDOMNESS_SYSTEM)
         plan->claim.randomness = claim.randomness;
-    dpi_run_steering *s = &plan->claim.steering;
-    s->sigma = values[DPI_STEERING_SIGMA];
-    s->clip = values[DPI_STEERING_CLIP];
-    s->layers = (int32_t)values[DPI_STEERING_LAYERS];
-    s->numbers = (int64_t)values[DPI_STEERING_NUMBERS];
-    snprintf(s->tensors, sizeof s->tensors, "%.*s", DPI_DIGEST_HEX, part->text);
+    dpi_run_steered(part, &plan->claim.steering);
     return DPI_STATUS_OK;
 }
