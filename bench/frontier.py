@@ -43,8 +43,8 @@ WORDS = 8 # of a canary's secret
 CLUSTERS = 16 # of MAUVE, whatever the number of texts
 MAUVE_TEXTS = 512 # held-out ones that MAUVE compares with, at most
 METHODS = ["all-records", "records", "public", "plain", "invisibleink-zcdp", "invisibleink-br",
-           "invisibleink-filter", "invisibleink-unpaced", "amin", "tang", "adapmixed", "augpe",
-           "finetune"]
+           "invisibleink-filter", "invisibleink-unpaced", "invisibleink-secret", "amin", "tang",
+           "adapmixed", "augpe", "finetune"]
 WITHOUT_EPSILON = METHODS[:4]
 OF_FEW = ["records", "plain"] # a text of a record each: the others were not used
 TITLES = {"all-records": "all of the records", "records": "as many of the records",
@@ -52,7 +52,8 @@ TITLES = {"all-records": "all of the records", "records": "as many of the record
           "invisibleink-zcdp": "InvisibleInk, zCDP, paced",
           "invisibleink-br": "InvisibleInk, br, paced",
           "invisibleink-filter": "InvisibleInk, filter, paced",
-          "invisibleink-unpaced": "InvisibleInk, zCDP, no pace", "amin": "Amin et al.",
+          "invisibleink-unpaced": "InvisibleInk, zCDP, no pace",
+          "invisibleink-secret": "InvisibleInk, secret batches, paced", "amin": "Amin et al.",
           "tang": "Tang et al.", "adapmixed": "AdaPMixED (no guarantee)", "augpe": "AugPE",
           "finetune": "adapter, trained privately"}
 FIELDS = ["method", "domain", "records", "epsilon", "delta", "texts", "seed", "tv", "tv_95",
@@ -125,7 +126,8 @@ def write_texts(o, method, domain, records, epsilon, folder):
     else:
         extra = {"amin": ["--method", "amin"], "tang": ["--method", "tang"],
                  "adapmixed": ["--method", "adapmixed", "--i-know-this-is-not-dp"],
-                 "invisibleink-unpaced": ["--pace", "none"]}.get(method)
+                 "invisibleink-unpaced": ["--pace", "none"],
+                 "invisibleink-secret": ["--adjacency", "add-remove"]}.get(method)
         if extra is None:
             extra = ["--accountant", method.rsplit("-", 1)[1]]
         texts = texts_of(tuning.run(run_words(o, domain, path, epsilon, n, extra)))

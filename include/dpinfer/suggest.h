@@ -47,7 +47,8 @@ typedef struct dpi_suggestion {
  * *chosen, the index of the one that would be taken: the first of these that there is, in this
  * order: all texts with all tokens in the smallest batches with which references are heard; shorter
  * texts; fewer texts; the largest factor. `options` has method, budget, tau, and the wanted
- * n_tokens; what is said of batches is ignored. Errors: ARG (n_texts 1..n_units); those of
+ * n_tokens; what is said of batches is ignored, but that with an allocation that is not 0 they stay
+ * secret, as many as a setting has texts. Errors: ARG (n_texts 1..n_units); those of
  * dpi_sampler_plan_make, if no setting has a plan. texts: public ones, of which the pace of each
  * setting is found: of as many tokens as are wanted, or more. NULL: the pace is as given. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_suggest(const dpi_sampler_options *options,

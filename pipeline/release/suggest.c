@@ -56,6 +56,7 @@ static void add(table *t, int32_t batch, int32_t n_tokens, int32_t n_texts) {
     dpi_sampler_plan_init(&plan);
     o.n_ref = o.denominator = batch;
     o.n_tokens = n_tokens;
+    o.allocation = o.allocation > 0 && n_texts > 1 ? n_texts : 0;
     dpi_status status = t->texts ? dpi_pace_texts_settle_other(t->texts, &o, &t->why)
                                  : DPI_STATUS_OK;
     if (status == DPI_STATUS_OK)

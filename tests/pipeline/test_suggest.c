@@ -58,6 +58,23 @@ TEST(test_choice) {
         assert_true(all[i].factor <= all[chosen].factor && all[i].hearing == DPI_HEARING_HARDLY);
 }
 
+/* Batches that stay secret are those of each setting: the same C as a plan of so many has. */
+TEST(test_secret_batches) {
+    dpi_sampler_options o = options_of(2, 100);
+    o.adjacency = DPI_ADJACENCY_ADD_REMOVE;
+    o.allocation = 2;
+    assert_ok(dpi_suggest(&o, NULL, 1000, 10, all, &n, &chosen, ERR));
+    assert_true(n > 2);
+    for (int32_t i = 0; i < n; i++) {
+        dpi_sampler_plan plan;
+        dpi_sampler_plan_init(&plan);
+        o.n_ref = o.denominator = all[i].batch, o.n_tokens = all[i].n_tokens;
+        o.allocation = all[i].n_texts > 1 ? all[i].n_texts : 0;
+        assert_ok(dpi_sampler_plan_make(&o, &plan, ERR));
+        assert_true(all[i].clip == plan.clip);
+    }
+}
+
 /* The same with the pace of public texts: T_p tokens of each have the budget. */
 TEST(test_pace) {
     enum { N_VOCAB = 8, TOKENS = 200 };

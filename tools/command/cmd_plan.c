@@ -322,6 +322,9 @@ static int suggest(const args *a, release_input *in) {
         return code;
     if (n_units == 0 || n_texts == 0)
         return cli_fail(CLI_USAGE, "--suggest needs --units N or --records N, and --num");
+    if (dpi_method_get(o.method)->subsamples && o.epsilon > 0 && !a->v[OPT_KNOWN_BATCHES].given &&
+        (o.adjacency == DPI_ADJACENCY_ADD_REMOVE || o.subsample > 0))
+        o.allocation = n_texts;
     o.n_tokens = a->v[OPT_N_PREDICT].given ? (int32_t)a->v[OPT_N_PREDICT].i : DPI_TOKENS_DEFAULT;
     o.n_vocab = 1 << 18; /* without influence on C */
     code = find_settings(a, &o, n_units, in, all, &n, &chosen);
