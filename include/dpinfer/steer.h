@@ -40,7 +40,7 @@ enum { DPI_STEER_PER_UNIT_MAX = 64, DPI_STEER_PUBLIC_MAX = 4096 };
 
 typedef struct dpi_steer_options {
     size_t struct_size;
-    const dpi_model *model;     /* without a control vector of its own */
+    const dpi_model *model;     /* without an adapter and a control vector of its own */
     const dpi_records *records; /* both must outlive the object */
     const dpi_records *public_texts; /* PUBLIC; must outlive the object; NULL (default): the model
                                         writes n_public of them itself, after the instruction */
@@ -80,7 +80,7 @@ DPI_API void dpi_steer_options_init_size(dpi_steer_options *options, size_t size
 typedef struct dpi_steer dpi_steer;
 
 /* Errors: ARG (the options, which the message names), UNSUPPORTED (a model that was trained on
- * records, whose cost would not be counted; a ledger without a guarantee), MEMORY. */
+ * records, or has an adapter, whose cost would not be counted; a ledger without a guarantee), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_steer_open(const dpi_steer_options *options,
                                                  dpi_steer **steer, dpi_error *err);
 /* NULL is allowed. */

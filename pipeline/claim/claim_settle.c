@@ -189,10 +189,12 @@ static dpi_status compose(dpi_claim *c, dpi_error *err) {
 
 dpi_status dpi_claim_cost(const dpi_claim *c, dpi_cost *cost, dpi_error *err) {
     dpi_cost made;
+    int32_t n_costly = 0;
     dpi_cost_init(&made);
     for (int32_t i = 0; i < c->n_parts; i++) {
         const dpi_claim_part *p = &c->parts[i];
         const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
+        n_costly += !(p->is_pure && p->epsilon == 0);
         if (m->cost) {
             DPI_TRY(m->cost(c, p, &made, err));
             continue;
@@ -205,6 +207,10 @@ dpi_status dpi_claim_cost(const dpi_claim *c, dpi_cost *cost, dpi_error *err) {
             DPI_TRY(dpi_cost_add(&made, p->cost[k].kind, p->cost[k].n, p->cost[k].x, p->cost[k].q,
                                  err));
     }
+    if ((made.subsample > 0 || made.allocation > 0) && n_costly > 1)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "secret batches are of the texts alone: a ledger cannot count another "
+                        "mechanism in one claim with them");
     *cost = made;
     return DPI_STATUS_OK;
 }

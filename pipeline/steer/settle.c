@@ -51,6 +51,10 @@ static dpi_status check(const dpi_steer_options *o, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "the model was trained on records itself: the vectors would not count what "
                         "that cost; allowed is a model without such a claim");
+    if (o->model->adapters)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "the model has an adapter, and what records it was trained on is not known "
+                        "here: allowed is a model without one");
     if (o->model->control)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "the model has a control vector: allowed is "
                                                      "one without");

@@ -91,6 +91,11 @@ TEST(test_refused) {
     REFUSES((o.layers = wrong[0], o.n_layers = 2), "layers: found 0, allowed are 1..1");
     REFUSES((o.layers = wrong[1], o.n_layers = 2), "layers: found 1, allowed");
     REFUSES((o.layers = wrong[2], o.n_layers = 2), "layers: found 2, allowed");
+    dpi_adapters adapters = {0};
+    dpi_model adapted = *model;
+    adapted.adapters = &adapters;
+    o = say_options(by_record), o.model = &adapted;
+    assert_error(dpi_steer_open(&o, &s, ERR), UNSUPPORTED, "the model has an adapter");
     assert_null(s);
     OWN(dpi_records) alike = lines("alike.csv", "text\none\none\n", NULL);
     o = say_options(by_record), o.public_texts = alike;

@@ -454,6 +454,20 @@ TEST(test_no_charge_without_guarantee) {
                  "claim.ledger: found one");
 }
 
+/* Secrecy of batches is of the texts: a ledger must not count it for what else a claim has. */
+TEST(test_cost_of_secret_batches_and_more) {
+    static const char *const names[] = {"drawn", "one of many batches"};
+    for (int i = 0; i < 2; i++) {
+        dpi_claim c = claim_of(kind_of(names[i]));
+        dpi_cost cost;
+        assert_ok(dpi_claim_cost(&c, &cost, ERR));
+        dpi_claim_part *counts = dpi_claim_add(&c, "counts");
+        counts->epsilon = 1, counts->n_cost = 1;
+        counts->cost[0] = (dpi_cost_part){.kind = DPI_COST_PURE, .n = 1, .x = 1};
+        assert_error(dpi_claim_cost(&c, &cost, ERR), UNSUPPORTED, "secret batches are of the");
+    }
+}
+
 /* A claim of an older program has no `allocation`, and one without it stays as it was. */
 TEST(test_allocation) {
     static const struct {
