@@ -27,6 +27,9 @@
 #include "dp/account/account.h"
 
 enum { POINTS = 512, SIDE = POINTS / 2 };
+/* A mass is some delta e^-loss. Within these no mass that counts, and no product of two, is too
+ * small for a double: what is lost is below 1e-308 e^300. */
+static const double LOSS_MAX = 300, DELTA_MIN = 1e-100;
 /* Share of delta that a sum may have beyond the grid at either end. */
 static const double SHARE = 1e-7;
 
@@ -65,9 +68,8 @@ static dpi_status largest_loss(const text_cost *c, double tail, double *loss, dp
     DPI_TRY(dpi_zcdp_epsilon(fmin(rho, 1e6), tail, loss, err));
     if (c->eta > 0)
         *loss = fmin(*loss, c->n_tokens * c->eta);
-    /* Points of a grid must differ; a loss above 600 is counted as infinite, as e^600 is a
-     * double. */
-    *loss = fmin(fmax(*loss, 1e-4), 600);
+    /* Points of a grid must differ. A larger loss is counted as infinite. */
+    *loss = fmin(fmax(*loss, 1e-4), LOSS_MAX);
     return DPI_STATUS_OK;
 }
 
@@ -155,7 +157,7 @@ static dpi_status make_law(const text_cost *c, double tail, value_law *law, dpi_
 /* Points x[1..n-1] in geometric progression from low to high, and x[0] = 0. */
 static void make_grid(value_law *law, double low, double high) {
     law->n = high > low * (1 + 1e-9) ? POINTS + 1 : 2;
-    const double step = law->n > 2 ? log(high / low) / (double)(law->n - 2) : 0;
+    const double step = law->n > 2 ? (log(high) - log(low)) / (double)(law->n - 2) : 0;
     law->x[0] = law->q[0] = 0;
     for (size_t i = 1; i < law->n; i++) {
         law->x[i] = low * exp((double)(i - 1) * step);
@@ -238,10 +240,11 @@ static void sum_of(int32_t k, double tail, value_law *law, value_law *work) {
 
 /* ---- Epsilon --------------------------------------------------------------------------------- */
 
-/* The larger delta of both directions, for the sum of k. Values are within 2^-44 of what they
- * stand for, in ratio; a first mass is good to 2^-36, and a mass of the sum has k of these. */
+/* The larger delta of both directions, for the sum of k. Values are within 2^-44 of what they stand
+ * for, in ratio; a first mass is good to 2^-36, and a mass of the sum has k of these. A batch is
+ * drawn with a probability within k 2^-64 of 1 / k, in ratio. epsilon is at most LOSS_MAX. */
 static double delta_of_sum(const value_law *sum, int32_t k, double epsilon) {
-    const double ratio = exp(epsilon - 0x1p-43);
+    const double ratio = exp(epsilon - 0x1p-43 - k * 0x1p-62);
     double removed = sum->infinite / k, added = 0;
     for (size_t i = 0; i < sum->n; i++) {
         const double mean = sum->x[i] / k;
@@ -251,16 +254,14 @@ static double delta_of_sum(const value_law *sum, int32_t k, double epsilon) {
     return fmax(removed, added) * exp(k * 0x1p-35 + 0x1p-30);
 }
 
-static double epsilon_of_sum(const value_law *sum, int32_t k, double delta, double most) {
-    double low = 0, high = most;
+static double epsilon_of_sum(const value_law *sum, int32_t k, double delta) {
+    double low = 0, high = LOSS_MAX;
     if (delta_of_sum(sum, k, 0) <= delta)
         return 0;
     if (!(delta_of_sum(sum, k, high) <= delta))
         return INFINITY;
     while (high - low > 1e-9 * high) {
         const double mid = low + (high - low) / 2;
-        if (mid <= low || mid >= high)
-            break;
         if (delta_of_sum(sum, k, mid) <= delta)
             high = mid;
         else
@@ -269,16 +270,20 @@ static double epsilon_of_sum(const value_law *sum, int32_t k, double delta, doub
     return high;
 }
 
-/* Without any of this, the epsilon of one text bounds that of all: the mean of convex functions. */
+/* INFINITY: none is found. The epsilon of one text bounds that of all as well: M is a mean, and a
+ * convex function of it at most that of one ratio on average. */
 static dpi_status epsilon_of(const text_cost *c, int32_t k, double delta, double *epsilon,
                              dpi_error *err) {
+    *epsilon = INFINITY;
+    if (delta < DELTA_MIN)
+        return DPI_STATUS_OK;
     value_law *laws = dpi_calloc(3, sizeof *laws);
     if (!laws)
         return dpi_no_memory(err, "laws of likelihood ratios");
     const dpi_status status = make_law(c, SHARE * delta, &laws[0], err);
     if (status == DPI_STATUS_OK) {
         sum_of(k, SHARE * delta, &laws[0], &laws[1]);
-        *epsilon = epsilon_of_sum(&laws[0], k, delta, 1e3);
+        *epsilon = epsilon_of_sum(&laws[0], k, delta);
     }
     free(laws);
     return status;
@@ -371,5 +376,7 @@ dpi_status dpi_allocation_gaussian_epsilon(double sigma, int32_t n_batches, doub
     DPI_TRY(check(delta, n_batches, err));
     if (!(sigma >= 1e-3 && sigma <= 1e6))
         return dpi_fail(err, DPI_STATUS_ARG, "sigma is %g, must be 0.001..1e+06", sigma);
+    if (delta < DELTA_MIN)
+        return dpi_fail(err, DPI_STATUS_ARG, "delta is %g, must be at least %g", delta, DELTA_MIN);
     return epsilon_of(&c, n_batches, delta, epsilon, err);
 }

@@ -323,8 +323,9 @@ static double of_added(const dpi_cost *cost, int32_t order) {
     for (double j = 1; j <= k; j++)
         sum += exp(lgamma_r(k + 1, &sign) - lgamma_r(j + 1, &sign) - lgamma_r(k - j + 1, &sign) -
                    j * log_m + (k - j) * log_out - s * (log_m + log(j / k)));
-    /* Logarithms of factorials below 10^4 are good to 2^-38. */
-    return fmin(geometric, up((log(sum) + 0x1p-34) / s));
+    /* Logarithms of factorials below 10^4 are good to 2^-38; the other terms are products. */
+    const double size = k * (log_m - log_out) + s * (log_m + log(k));
+    return fmin(geometric, up((log(sum) + 0x1p-34 + 0x1p-46 * size) / s));
 }
 
 static dpi_status of_allocation(const dpi_cost *cost, int32_t order, double *divergence,

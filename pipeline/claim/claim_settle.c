@@ -223,10 +223,23 @@ static dpi_status settle_ledger(dpi_claim *c, dpi_error *err) {
     return dpi_claim_ledger_settle(&c->ledger, &cost, err);
 }
 
+/* dpi_claim_sampler tells of one: another one would be settled with its values. */
+static dpi_status check_samplers(const dpi_claim *c, dpi_error *err) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < c->n_parts; i++) {
+        const dpi_mechanism_ops *m = dpi_mechanism_ops_get(c->parts[i].mechanism);
+        n += m && m->sampler;
+    }
+    return n <= 1 ? DPI_STATUS_OK
+                  : dpi_fail(err, DPI_STATUS_ARG, "mechanisms: found %d that draw the tokens of "
+                                                  "texts about records, allowed is one", (int)n);
+}
+
 dpi_status dpi_claim_settle(dpi_claim *c, dpi_error *err) {
     DPI_CHECK_FIXED(dpi_claim, c, err);
     DPI_TRY(dpi_check_range("n_parts", c->n_parts, 1, DPI_CLAIM_PARTS_MAX, err));
     DPI_TRY(check_units(c, err));
+    DPI_TRY(check_samplers(c, err));
     DPI_TRY(check_bound(c, err));
     for (int32_t i = 0; i < c->n_parts; i++) {
         dpi_claim_part *p = &c->parts[i];

@@ -29,7 +29,7 @@ done
 # A text of each kind, and the document, which has twelve lines.
 check "hardly any text" test "$(grep -c '^  | ' out)" -ge 16
 check "colours or progress in a file" test "$(grep -c $'[\033\r]' out)" -eq 0
-longest() { awk '{ if (length > n) n = length } END { print n + 0 }'; }
+longest() { LC_ALL=C.UTF-8 wc -L; } # columns: a text may have letters of several bytes
 # Lines with a path may be of any length.
 check "a line too long" test "$(sed '/^  .*dpinfer run /,$d' out | longest)" -le 80
 

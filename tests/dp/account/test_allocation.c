@@ -200,6 +200,36 @@ TEST(test_the_other_way_round) {
         }
 }
 
+/* Given one ratio the others have the mean 1, so that delta of all is at least 1 / k of that of a text
+ * at ln(k e^epsilon - k + 1): for Gaussian texts too, whatever is lost in sums of small numbers. */
+TEST(test_extremes) {
+    static const double deltas[] = {1e-3, 1e-12, 1e-60, 1e-99, 1e-150, 1e-300};
+    static const int32_t ks[] = {1, 2, 10, 5000};
+    for (size_t d = 0; d < sizeof deltas / sizeof *deltas; d++)
+        for (size_t i = 0; i < sizeof ks / sizeof *ks; i++)
+            for (double rho = 1e-6; rho < 1e5; rho *= 7) {
+                const double found = of_zcdp(rho, ks[i], deltas[d]);
+                double alone;
+                assert_ok(dpi_zcdp_epsilon(rho, deltas[d], &alone, ERR));
+                assert_true(found <= alone);
+                const long double ratio = ks[i] * expm1l(found) + 1;
+                if (!(found < 1e4))
+                    continue; /* it is no long double */
+                const long double least = gaussian_delta(sqrtl(2 * rho), logl(ratio)) / ks[i];
+                if (least > deltas[d] * 1.000001L)
+                    fail_msg("rho %g, k %d, delta %g: epsilon %g has at least %Lg", rho, ks[i],
+                             deltas[d], found, least);
+            }
+    double x;
+    assert_ok(dpi_allocation_br_eta(720, 1e-6, 500, 10, &x, ERR));
+    assert_true(x < 3.3);
+    assert_ok(dpi_allocation_rho(720, 1e-6, 10, &x, ERR));
+    assert_true(x < 549);
+    assert_ok(dpi_allocation_gaussian_epsilon(.0266, 10, 1e-6, &x, ERR));
+    assert_true(isinf(x));
+    assert_error(dpi_allocation_gaussian_epsilon(1, 10, 1e-101, &x, ERR), ARG, "at least 1e-100");
+}
+
 TEST(test_ranges) {
     double x = 77;
     assert_error(dpi_allocation_epsilon(0, 2, 1e-6, &x, ERR), ARG, "rho is 0, must be above 0");

@@ -454,6 +454,17 @@ TEST(test_no_charge_without_guarantee) {
                  "claim.ledger: found one");
 }
 
+/* A second one would be settled with the budget of the first. */
+TEST(test_one_sampler) {
+    for (int i = 0; i < 2; i++) {
+        dpi_claim c = unsettled(kind_of("by position"));
+        dpi_claim_part *other = dpi_claim_add(&c, i ? "tang" : "invisibleink");
+        *other = c.parts[0];
+        other->mechanism = dpi_mechanism_find(i ? "tang" : "invisibleink");
+        assert_error(dpi_claim_settle(&c, ERR), ARG, "found 2 that draw the tokens");
+    }
+}
+
 /* Secrecy of batches is of the texts: a ledger must not count it for what else a claim has. */
 TEST(test_cost_of_secret_batches_and_more) {
     static const char *const names[] = {"drawn", "one of many batches"};
