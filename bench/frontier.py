@@ -310,7 +310,7 @@ PANELS = [("tv", "distance to the law (0: perfect)", 0, 1), ("mauve", "MAUVE (1:
           ("membership_auc", "AUC of records (.5: by chance)", 0, 1),
           ("canary_auc", "AUC of canaries (.5: by chance)", 0, 1)]
 COLOURS = ["#641e16", "#aab7b8", "#566573", "#000000", "#1b6ca8", "#5dade2", "#117a65", "#8e44ad",
-           "#c0392b", "#d68910", "#2c3e50", "#7d6608", "#e84393"]
+           "#0b8fac", "#c0392b", "#d68910", "#2c3e50", "#7d6608", "#e84393"]
 WIDTH, HEIGHT, LEFT = 260, 150, 60
 
 
