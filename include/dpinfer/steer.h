@@ -80,7 +80,8 @@ DPI_API void dpi_steer_options_init_size(dpi_steer_options *options, size_t size
 typedef struct dpi_steer dpi_steer;
 
 /* Errors: ARG (the options, which the message names), UNSUPPORTED (a model that was trained on
- * records, or has an adapter, whose cost would not be counted; a ledger without a guarantee), MEMORY. */
+ * records, or has an adapter, whose cost would not be counted; a ledger without a guarantee),
+ * MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_steer_open(const dpi_steer_options *options,
                                                  dpi_steer **steer, dpi_error *err);
 /* NULL is allowed. */

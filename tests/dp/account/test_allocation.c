@@ -200,8 +200,9 @@ TEST(test_the_other_way_round) {
         }
 }
 
-/* Given one ratio the others have the mean 1, so that delta of all is at least 1 / k of that of a text
- * at ln(k e^epsilon - k + 1): for Gaussian texts too, whatever is lost in sums of small numbers. */
+/* Given one ratio the others have the mean 1, so that delta of all is at least 1 / k of that of a
+ * text at ln(k e^epsilon - k + 1): for Gaussian texts too, whatever is lost in sums of small
+ * numbers. */
 TEST(test_extremes) {
     static const double deltas[] = {1e-3, 1e-12, 1e-60, 1e-99, 1e-150, 1e-300};
     static const int32_t ks[] = {1, 2, 10, 5000};
