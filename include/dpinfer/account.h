@@ -63,8 +63,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_subsample_inside(double epsilon_run, doubl
  * exact value; INFINITY: beyond 300, of Gaussian noise alone, as others have a bound without
  * secrecy, which also holds below a delta of 1e-100). _rho, _eta: the largest that fits, less 1e-5
  * of it; at least dpi_zcdp_rho and dpi_br_eta. Other ranges as above. With a probability q of
- * joining at all, dpi_subsample_outside applies to the result. Time: some 20 ms for _epsilon, ten times that for
- * the others. Errors: ARG, MEMORY. */
+ * joining at all, dpi_subsample_outside applies to the result. Time: some 20 ms for _epsilon, ten
+ * times that for the others. Errors: ARG, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_allocation_epsilon(double rho, int32_t n_batches,
                                                          double delta, double *epsilon,
                                                          dpi_error *err);
