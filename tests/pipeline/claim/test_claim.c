@@ -61,7 +61,7 @@ static const kind kinds[] = {
     {"drawn", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6},
      {{"invisibleink", NULL, 2, {SAMPLER, {"budget_epsilon", 2}, {"subsample", .1}}}}},
     {"one of many batches", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6},
-     {{"invisibleink", NULL, 5, {SAMPLER, {"budget_epsilon", 2}, {"allocation", 5}}}}},
+     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_epsilon", 2}, {"allocation", 2}}}}},
     {"private labels", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6, .max_per_unit = 2,
                         .labels = DPI_LABELS_PRIVATE, .n_labels = 2},
      {{"invisibleink", NULL, 4, {SAMPLER, {"budget_rho", .5}}},
@@ -486,12 +486,12 @@ TEST(test_allocation) {
         dpi_status status;
         const char *part;
     } changes[] = {
-        {"\"allocation\":5", "\"allocation\":6", DPI_STATUS_ARG, "allocation is 6, must be 2..5"},
-        {"\"allocation\":5", "\"allocation\":1", DPI_STATUS_FORMAT,
+        {"\"allocation\":2", "\"allocation\":3", DPI_STATUS_ARG, "allocation is 3, must be 2..2"},
+        {"\"allocation\":2", "\"allocation\":1", DPI_STATUS_FORMAT,
          "claim.mechanisms[0].allocation is 1, must be 2..1073741824"},
-        {"\"allocation\":5", "\"allocation\":0", DPI_STATUS_FORMAT, "allocation is 0"},
+        {"\"allocation\":2", "\"allocation\":0", DPI_STATUS_FORMAT, "allocation is 0"},
         {"\"add-remove\"", "\"replace-by-null\"", DPI_STATUS_ARG,
-         "no work has such a claim: allocation is 5"},
+         "no work has such a claim: allocation is 2"},
     };
     const dpi_claim without = claim_of(kind_of("by position")),
                     with = claim_of(kind_of("one of many batches"));
