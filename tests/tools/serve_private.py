@@ -431,9 +431,11 @@ wait_until(lambda: s.memory() < 1.15 * planned, "more than %d KiB at rest" % pla
 check(s.memory() > .85 * planned, "%d KiB at rest, and %d are planned" % (s.memory(), planned))
 s.stop()
 os.rename("refs.jsonl", "short.jsonl")
-write("refs.jsonl", (json.dumps({"text": "word " * 20000}) + "\n") * 40)
+# The plan begins with what the process has, which differs by some MiB from start to start on a busy machine; the records are
+# four times that.
+write("refs.jsonl", (json.dumps({"text": "word " * 20000}) + "\n") * 160)
 s = serve_anew("--record-cache", "0", epsilon=1000)
-check(abs(planned_memory(s) - planned) < 2048, "a plan of memory depends on how long records are")
+check(abs(planned_memory(s) - planned) < 4096, "a plan of memory depends on how long records are")
 s.stop()
 os.rename("short.jsonl", "refs.jsonl")
 
