@@ -17,10 +17,8 @@
  * All masses are sums and products of positive numbers, so that they are as exact, relative to
  * themselves, as their first ones are: those are differences of slopes, and corners where a
  * difference is a small part of its slopes are left out, which spreads as well. */
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/status.h"

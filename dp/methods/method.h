@@ -157,5 +157,8 @@ const dpi_parameter *dpi_method_parameter_of(int32_t id, const char *key);
 /* Whether records are hashed or drawn to batches: how many there are is secret. False for a method
  * that reads none, or that is not known. */
 bool dpi_method_is_assigned(const dpi_sampler_options *options);
+/* The probability with which a record joins a batch where each record's is a draw of its own; 0: it
+ * is not drawn. */
+double dpi_method_joining(const dpi_sampler_options *options);
 
 #endif

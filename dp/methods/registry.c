@@ -85,6 +85,10 @@ bool dpi_method_is_assigned(const dpi_sampler_options *options) {
     return m && m->max_ref > 0 && dpi_sampler_n_ref_private(options);
 }
 
+double dpi_method_joining(const dpi_sampler_options *o) {
+    return o->subsample > 0 ? o->subsample : o->allocation > 0 ? 1 : 0;
+}
+
 dpi_status dpi_method_defaults(int32_t id, dpi_sampler_options *options, dpi_error *err) {
     DPI_TRY(dpi_check_range("method", id, 0, N_METHODS - 1, err));
     options->method = id;

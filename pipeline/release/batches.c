@@ -234,7 +234,7 @@ static dpi_status make_partition(dpi_source *s, dpi_groups *groups, dpi_error *e
         .n_batches = s->plan->claim.n_texts,
         .n_slots = m->denominator,
         .by_content = m->adjacency == DPI_ADJACENCY_ADD_REMOVE,
-        .subsample = m->subsample > 0 ? m->subsample : m->allocation > 0 ? 1 : 0,
+        .subsample = dpi_method_joining(m),
         .key = batch_key(s->plan),
         .by_label = s->labels.n > 0,
     };

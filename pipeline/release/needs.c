@@ -98,8 +98,7 @@ dpi_status dpi_plan_session_memory(const dpi_plan *plan, int32_t n_parallel, uin
  * more, but for records that are cut to fit. */
 static uint64_t kept_memory(const dpi_plan *plan, int32_t n_prompt_most) {
     const dpi_sampler_options *m = &plan->claim.method;
-    const bool by_content = m->adjacency == DPI_ADJACENCY_ADD_REMOVE && m->subsample == 0 &&
-                            m->allocation == 0;
+    const bool by_content = m->adjacency == DPI_ADJACENCY_ADD_REMOVE && dpi_method_joining(m) == 0;
     if (dpi_plan_is_plain(plan) || !by_content)
         return 0;
     return (uint64_t)plan->claim.n_texts * (uint64_t)(plan->options.session.n_seq - 1) *

@@ -118,9 +118,8 @@ void dpi_run_of_claim(const dpi_claim *c, dpi_run *r) {
     r->n_texts = part ? (int32_t)part->n_runs : 0;
     r->plan = part ? part->plan : r->plan;
     r->histogram = histogram ? (int32_t)histogram->values[0] : 0;
-    if (!steering)
-        return;
-    dpi_run_steered(steering, &r->steering);
+    if (steering)
+        dpi_run_steered(steering, &r->steering);
 }
 
 json_t *dpi_report_parameters(const dpi_run *run) {

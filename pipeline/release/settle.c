@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/struct.h"
+#include "dp/account/budget.h"
 #include "dp/exact/noise.h"
 #include "dp/methods/method.h"
 #include "engine/adapter.h"
@@ -143,15 +144,14 @@ static int32_t count_secret_batches(const dpi_release_options *o, const dpi_run 
 /* What a ledger would count at its order for the run's budget, with that many secret batches. */
 static dpi_status counted_cost(const dpi_sampler_options *m, int32_t allocation, int32_t order,
                                double *divergence, dpi_error *err) {
-    double epsilon = m->epsilon, delta = m->delta, rho;
+    dpi_sampler_options o = *m;
     dpi_cost cost;
+    double rho;
+    o.allocation = allocation;
+    DPI_TRY(dpi_budget_rho(&o, &rho, err));
     dpi_cost_init(&cost);
     cost.subsample = m->subsample;
     cost.allocation = allocation;
-    if (m->subsample > 0)
-        DPI_TRY(dpi_subsample_inside(epsilon, delta, m->subsample, &epsilon, &delta, err));
-    DPI_TRY(allocation > 0 ? dpi_allocation_rho(epsilon, delta, allocation, &rho, err)
-                           : dpi_zcdp_rho(epsilon, delta, &rho, err));
     DPI_TRY(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, rho, 0, err));
     return dpi_cost_renyi(&cost, order, divergence, err);
 }

@@ -479,6 +479,16 @@ TEST(test_cost_of_secret_batches_and_more) {
     }
 }
 
+/* Reads a claim of which one text is another one. */
+static dpi_status read_changed(const char *whole, const char *from, const char *to) {
+    char text[4000];
+    dpi_claim claim;
+    const char *at = strstr(whole, from);
+    assert_non_null(at);
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - whole), whole, to, at + strlen(from));
+    return dpi_claim_read(text, strlen(text), &claim, ERR);
+}
+
 /* A claim of an older program has no `allocation`, and one without it stays as it was. */
 TEST(test_allocation) {
     static const struct {
@@ -497,17 +507,11 @@ TEST(test_allocation) {
                     with = claim_of(kind_of("one of many batches"));
     OWN_ARRAY(char) text = NULL;
     OWN_ARRAY(char) whole = NULL;
-    dpi_claim read;
     assert_ok(dpi_claim_write(&without, &text, ERR));
     assert_null(strstr(text, "allocation"));
     assert_ok(dpi_claim_write(&with, &whole, ERR));
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        char other[4000];
-        const char *at = strstr(whole, changes[i].from);
-        assert_non_null(at);
-        snprintf(other, sizeof other, "%.*s%s%s", (int)(at - whole), whole, changes[i].to,
-                 at + strlen(changes[i].from));
-        assert_status(dpi_claim_read(other, strlen(other), &read, ERR), changes[i].status,
+        assert_status(read_changed(whole, changes[i].from, changes[i].to), changes[i].status,
                       changes[i].part);
     }
     assert_true(with.rho == 0 && with.epsilon <= 2 && with.epsilon > 1.99);
@@ -535,14 +539,8 @@ TEST(test_refused_texts) {
     };
     const dpi_claim c = claim_of(kind_of("by position"));
     OWN_ARRAY(char) whole = NULL;
-    dpi_claim read;
     assert_ok(dpi_claim_write(&c, &whole, ERR));
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        char text[4000];
-        const char *at = strstr(whole, changes[i].from);
-        assert_non_null(at);
-        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - whole), whole, changes[i].to,
-                 at + strlen(changes[i].from));
-        assert_error(dpi_claim_read(text, strlen(text), &read, ERR), FORMAT, changes[i].part);
+        assert_error(read_changed(whole, changes[i].from, changes[i].to), FORMAT, changes[i].part);
     }
 }
