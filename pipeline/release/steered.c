@@ -9,8 +9,8 @@
 #include "pipeline/release/plan.h"
 #include "pipeline/release/run_claim.h"
 
-static const char ADVICE[] = "give the vectors as the model's control vector alone if they are of "
-                             "other records, or where a ledger adds up both";
+static const char ADVICE[] = "if they are of other records, or a ledger counts both, give them as "
+                             "a control vector instead, without `steered`";
 
 /* The claim of the vectors' file, as the file bears it out. */
 static dpi_status read_claim(const dpi_model *model, dpi_claim *claim, dpi_error *err) {

@@ -56,8 +56,8 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "needs --epsilon, -B and --num"},
     [OPT_KNOWN_BATCHES] = {.name = "known-batches", .type = OPT_FLAG, .commands = GENERATES,
         .group = GROUP_BUDGET,
-        .help = "which batch a record is in may become known: with add-remove and --subsample less "
-                "is then had for the same --epsilon"},
+        .help = "which batch a record is in may become known; each text may then spend less of "
+                "the same --epsilon. With add-remove and --subsample"},
     [OPT_ALLOCATION] = {.name = "allocation", .commands = CMD_ACCOUNT, .arg = "K",
         .parameter = "allocation", .group = GROUP_BUDGET, .help = "needs --epsilon"},
     [OPT_CLIP] = {.name = "clip", .commands = GENERATES | CMD_ACCOUNT, .arg = "C",
