@@ -8,14 +8,14 @@
  *     dpi_steer_release(steer, &err);              charges the ledger, then reads the records
  *     dpi_steer_write(steer, "steer.gguf", -1, &err);
  *
- * Each record is read as the continuation of a public instruction. Its vector is, for each layer,
- * the mean over its tokens of the residual stream, divided by its root mean square, less the mean
- * of that over public texts, in units of how far these lie from their mean. A unit's is the mean of
- * those of its records; it is clipped over all layers together and added in integers, the sum gets
- * discrete Gaussian noise once, and is divided by a public number of units (dp/PRIVACY.md section
- * 29). What is written can be added to the residual stream after the same layers
- * (dpi_model_options.control_vector, llama.cpp's --control-vector). Source: EPSVec
- * (arXiv 2602.21218), with the arithmetic in integers.
+ * Each record is read as the continuation of a public instruction, or as an item of a list of such
+ * texts. Its vector is, for each layer, the mean over its tokens of the residual stream, divided by
+ * its root mean square, less the mean of that over public texts, in units of how far these lie from
+ * their mean. A unit's is the mean of those of its records; it is clipped over all layers together
+ * and added in integers, the sum gets discrete Gaussian noise once, and is divided by a public
+ * number of units (dp/PRIVACY.md section 29). What is written can be added to the residual stream
+ * after the same layers (dpi_model_options.control_vector, llama.cpp's --control-vector). Source:
+ * EPSVec (arXiv 2602.21218), with the arithmetic in integers.
  *
  * The same seed, options and records give the same file, bit for bit, on the same instruction set,
  * with any number of threads. Errors say nothing of what is in a record. Threads: an object belongs
@@ -72,6 +72,9 @@ typedef struct dpi_steer_options {
     const char *dataset; /* of the ledger; with scope UNIT records need IDs */
     dpi_cancel_fn cancel; /* between records; may be NULL */
     void *cancel_user;
+    dpi_bytes description; /* PUBLIC; in place of the instruction: what the records are. Texts are
+                              then items of a list, as those of a run that has a description
+                              (dpi_wording_choose). Outlives the object */
 } dpi_steer_options;
 
 DPI_API void dpi_steer_options_init_size(dpi_steer_options *options, size_t size);

@@ -13,6 +13,7 @@
 
 #include "dpinfer/prompts.h"
 #include "dpinfer/records.h"
+#include "dpinfer/wording.h"
 #include "train/tuner.h"
 
 enum { DPI_WRONG_MAX = 16 };
@@ -20,6 +21,8 @@ enum { DPI_WRONG_MAX = 16 };
 /* Of which instructions are made, as in dpi_finetune_options. */
 typedef struct dpi_instruction_options {
     dpi_bytes text;
+    dpi_bytes description; /* in place of a text: records are items of a list (wording.h). Without
+                              labels */
     int32_t chat;
     const char *const *labels;
     int32_t n_labels; /* 0: one instruction */
@@ -36,6 +39,8 @@ typedef struct dpi_instructions {
     int32_t longest;      /* tokens */
     int32_t chat;         /* a dpi_chat, never AUTO */
     char *text;           /* the instruction as it was given; NULL: the default */
+    char *description;    /* in its place; NULL: none */
+    dpi_word_rules *rules; /* where a text of the description ends; NULL: none */
     char *lines;          /* the labels; NULL: there are none */
     char *attributes;     /* their names, with tabs between; NULL: there are none */
     int32_t **others;     /* [n] of each label those that its records may be made less likely after:
@@ -44,9 +49,10 @@ typedef struct dpi_instructions {
     int32_t *n_others;    /* [n] */
 } dpi_instructions;
 
-/* Copies. Errors: ARG (an instruction without {label} where labels are, or the other way about; one
- * as long as n_positions; labels that are blank or the same; attributes that the instruction or a
- * label does not have), UNSUPPORTED, MEMORY; *made is then empty. */
+/* Copies. Errors: ARG (an instruction without {label} where labels are, or the other way about; an
+ * instruction and a description; one as long as n_positions; labels that are blank or the same;
+ * attributes that the instruction or a label does not have), UNSUPPORTED, MEMORY; *made is then
+ * empty. */
 DPI_MUST_CHECK dpi_status dpi_instructions_make(const dpi_model *model,
                                                 const dpi_instruction_options *options,
                                                 dpi_instructions *made, dpi_error *err);

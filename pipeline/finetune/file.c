@@ -218,6 +218,15 @@ dpi_status dpi_finetune_read_task(const char *path, dpi_finetune_task *task, dpi
     return status;
 }
 
+dpi_status dpi_finetune_read_description(const char *path, char **description, dpi_error *err) {
+    dpi_gguf *file;
+    *description = NULL;
+    DPI_TRY(dpi_gguf_open(path, true, &file, err));
+    const dpi_status status = copy_text(file, KEY "description", description, err);
+    dpi_gguf_close(file);
+    return status;
+}
+
 void dpi_finetune_task_free(dpi_finetune_task *task) {
     free(task->instruction);
     free(task->labels);

@@ -22,24 +22,44 @@ static dpi_status check_labels(const dpi_instruction_options *o, dpi_error *err)
 static dpi_status check(const dpi_instruction_options *o, dpi_error *err) {
     dpi_prompt_options p;
     dpi_prompt_options_init(&p);
-    p.public_prompt = o->text;
+    if (o->text.data && o->description.data)
+        return dpi_fail(err, DPI_STATUS_ARG, "instruction and description: found both, allowed is "
+                                             "one of them");
+    p.public_prompt = o->text, p.description = o->description;
     const bool marked = dpi_prompt_options_have_label(&p) != 0;
     const bool wanted = o->n_labels > 0 && o->n_attributes == 0;
     DPI_TRY(dpi_attributes_check(o, err));
     if (marked != wanted)
-        return dpi_fail(err, DPI_STATUS_ARG, "instruction: found %s {label}, allowed %s labels%s",
+        return dpi_fail(err, DPI_STATUS_ARG, "%s: found %s {label}, allowed %s labels%s",
+                        o->description.data ? "description" : "instruction",
                         marked ? "a" : "no", marked ? "with" : "without",
                         o->n_attributes > 0 ? " that are attributes" : "");
     return check_labels(o, err);
 }
 
+/* How texts of a description are worded, as those of a run are. */
+static dpi_status make_rules(const dpi_model *model, const dpi_instruction_options *o,
+                             dpi_word_rules **rules, dpi_error *err) {
+    dpi_bytes stops[DPI_STOPS_MAX];
+    dpi_prompt_options p;
+    dpi_wording w;
+    if (!o->description.data)
+        return DPI_STATUS_OK;
+    dpi_prompt_options_init(&p);
+    dpi_wording_init(&w);
+    p.description = o->description, p.chat = o->chat;
+    DPI_TRY(dpi_wording_choose(&p, model, &w, stops, err));
+    return dpi_word_rules_create(&w, model, rules, err);
+}
+
 static dpi_status make_prompts(const dpi_model *model, const dpi_instruction_options *o,
-                               const char *label, int32_t most, dpi_prompts **prompts,
-                               dpi_error *err) {
+                               const dpi_word_rules *rules, const char *label, int32_t most,
+                               dpi_prompts **prompts, dpi_error *err) {
     dpi_prompt_options p;
     char *text = NULL;
     dpi_prompt_options_init(&p);
-    p.public_prompt = o->text, p.chat = o->chat;
+    p.public_prompt = o->text, p.description = o->description, p.chat = o->chat;
+    dpi_wording_end_prompts(rules ? dpi_word_rules_wording(rules) : NULL, &p);
     if (label && o->n_attributes == 0)
         p.label = (dpi_bytes){label, strlen(label)};
     if (label && o->n_attributes > 0) {
@@ -52,14 +72,14 @@ static dpi_status make_prompts(const dpi_model *model, const dpi_instruction_opt
 }
 
 static dpi_status make_one(const dpi_model *model, const dpi_instruction_options *o,
-                           const char *label, dpi_prompts **prompts, int32_t *longest,
-                           dpi_error *err) {
+                           const dpi_word_rules *rules, const char *label, dpi_prompts **prompts,
+                           int32_t *longest, dpi_error *err) {
     dpi_prompts_info info;
     dpi_model_info m;
     dpi_prompts_info_init(&info);
     dpi_model_info_init(&m);
     DPI_TRY(dpi_model_info_get(model, &m, err));
-    DPI_TRY(make_prompts(model, o, label, m.n_ctx_train, prompts, err));
+    DPI_TRY(make_prompts(model, o, rules, label, m.n_ctx_train, prompts, err));
     DPI_TRY(dpi_prompts_info_get(*prompts, &info, err));
     if (info.n_public > *longest)
         *longest = info.n_public;
@@ -88,9 +108,11 @@ static dpi_status keep_texts(dpi_instructions *made, const dpi_instruction_optio
     DPI_TRY(dpi_prompts_info_get(made->prompts[0], &info, err));
     made->chat = info.chat;
     made->text = o->text.data ? strndup(o->text.data, o->text.n_bytes) : NULL;
+    made->description =
+        o->description.data ? strndup(o->description.data, o->description.n_bytes) : NULL;
     made->lines = join(o->labels, o->n_labels, "\n", &failed);
     made->attributes = join(o->attributes, o->n_attributes, "\t", &failed);
-    return failed || (o->text.data && !made->text)
+    return failed || (o->text.data && !made->text) || (o->description.data && !made->description)
                ? dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the instructions")
                : DPI_STATUS_OK;
 }
@@ -120,13 +142,14 @@ static dpi_status make(const dpi_model *model, const dpi_instruction_options *o,
     }
     if (!made->prompts || (n_labels > 0 && (!made->labels || !made->others || !made->n_others)))
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the instructions");
+    DPI_TRY(make_rules(model, o, &made->rules, err));
     for (int32_t i = 0; i < made->n; i++) {
         const char *label = n_labels > 0 ? o->labels[i] : NULL;
         if (label && !(made->labels[i] = strdup(label)))
             return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the labels");
         if (label)
             DPI_TRY(find_others(made, o, i, err));
-        DPI_TRY(make_one(model, o, label, &made->prompts[i], &made->longest, err));
+        DPI_TRY(make_one(model, o, made->rules, label, &made->prompts[i], &made->longest, err));
     }
     return keep_texts(made, o, err);
 }
@@ -150,7 +173,8 @@ void dpi_instructions_free(dpi_instructions *in) {
         if (in->others)
             free(in->others[i]);
     }
-    free(in->text), free(in->lines), free(in->attributes);
+    dpi_word_rules_free(in->rules);
+    free(in->text), free(in->description), free(in->lines), free(in->attributes);
     free(in->prompts), free(in->labels), free(in->others), free(in->n_others);
     *in = (dpi_instructions){0};
 }

@@ -10,6 +10,8 @@ void dpi_task_put(dpi_gguf_builder *w, const dpi_instructions *in) {
     dpi_gguf_put_string(w, DPI_TASK_KEY "template", dpi_chat_name(in->chat));
     if (in->text)
         dpi_gguf_put_string(w, DPI_TASK_KEY "instruction", in->text);
+    if (in->description)
+        dpi_gguf_put_string(w, DPI_TASK_KEY "description", in->description);
     if (in->labels)
         dpi_gguf_put_string(w, DPI_TASK_KEY "labels", in->lines);
     if (in->attributes)

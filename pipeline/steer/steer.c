@@ -22,7 +22,8 @@
 static dpi_status open_all(dpi_steer *s, dpi_error *err) {
     const dpi_steer_options *o = &s->options;
     const dpi_instruction_options of = {
-        .text = o->instruction, .chat = o->chat, .n_positions = o->n_positions};
+        .text = o->instruction, .description = o->description, .chat = o->chat,
+        .n_positions = o->n_positions};
     DPI_TRY(dpi_steer_settle(s, err));
     return dpi_instructions_make(o->model, &of, &s->instructions, err);
 }
@@ -64,7 +65,7 @@ static dpi_status open_drawing(const dpi_steer *s, dpi_drawing **drawing, dpi_er
     dpi_drawing_options d;
     dpi_drawing_options_init(&d);
     d.model = o->model, d.prompts = s->instructions.prompts, d.n_prompts = 1;
-    d.n_texts = o->n_public;
+    d.n_texts = o->n_public, d.rules = s->instructions.rules;
     const int32_t room = o->n_positions - s->instructions.longest;
     d.method.n_tokens = o->n_public_tokens < room ? o->n_public_tokens : room;
     d.session.n_threads = o->n_threads, d.session.isa = o->isa;

@@ -1,56 +1,15 @@
 /* Steering vectors, from records to the file: what is settled, charged, added, drawn, written. */
+#include <jansson.h>
 #include <math.h>
 
 #include "base/mem.h"
 #include "dp/exact/gradient.h"
 #include "dp/mechanism/steering.h"
+#include "dpinfer/drawing.h"
+#include "dpinfer/finetune.h"
 #include "dpinfer/gaussian.h"
-#include "dpinfer/release.h"
 #include "dpinfer/report.h"
-#include "dpinfer/steer.h"
-#include "pipeline/steer/steer.h"
-#include "tests/pipeline/people.h"
-
-OWNED(dpi_steer, dpi_steer_free)
-
-enum { N_EMBD = 64, N_PUBLIC = 3, POSITIONS = 24 };
-#define PUBLIC_TEXTS "text\nabc\nsome more\nand others\n"
-
-static const int32_t first_layer[] = {1};
-
-static dpi_steer_options say_options(const dpi_records *records) {
-    DEFAULTS(dpi_steer_options, o);
-    o.model = model, o.records = records, o.n_public = N_PUBLIC, o.n_public_tokens = 6;
-    o.instruction = (dpi_bytes){"say", 3}, o.chat = DPI_CHAT_NONE;
-    o.n_positions = POSITIONS, o.sigma = 1.5, o.delta = 1e-3, o.n_threads = 2;
-    o.layers = first_layer, o.n_layers = 1;
-    o.seeded = 1, o.seed = 42;
-    return o;
-}
-
-static dpi_steer *open_steer(const dpi_steer_options *o) {
-    dpi_steer *s;
-    assert_ok(dpi_steer_open(o, &s, ERR));
-    return s;
-}
-
-static dpi_steer *prepared(const dpi_steer_options *o) {
-    dpi_steer *s = open_steer(o);
-    assert_ok(dpi_steer_prepare(s, ERR));
-    return s;
-}
-
-static dpi_steer *released(const dpi_steer_options *o) {
-    dpi_steer *s = prepared(o);
-    assert_ok(dpi_steer_release(s, ERR));
-    return s;
-}
-
-static dpi_records *lines(const char *name, const char *text, const char *unit_field) {
-    DEFAULTS(dpi_records_options, o);
-    o.unit_field = unit_field;
-    return read_records(name, text, &o);
-}
+#include "tests/pipeline/steering.h"
 
 /* ---- What is settled ------------------------------------------------------------------------- */
 
@@ -88,6 +47,10 @@ TEST(test_refused) {
     REFUSES(o.adjacency = DPI_ADJACENCY_ADD_REMOVE, "units: found none");
     REFUSES(o.adjacency = DPI_ADJACENCY_ZERO_OUT, "adjacency: allowed are");
     REFUSES(o.n_public = 1, "n_public");
+    o = say_options(by_record), o.description = (dpi_bytes){"notes", 5};
+    assert_error(dpi_steer_open(&o, &s, ERR), ARG, "instruction and description: found both");
+    o.instruction = (dpi_bytes){0}, o.description = (dpi_bytes){"{label}", 7};
+    assert_error(dpi_steer_open(&o, &s, ERR), ARG, "description: found a {label}");
     REFUSES((o.layers = wrong[0], o.n_layers = 2), "layers: found 0, allowed are 1..1");
     REFUSES((o.layers = wrong[1], o.n_layers = 2), "layers: found 1, allowed");
     REFUSES((o.layers = wrong[2], o.n_layers = 2), "layers: found 2, allowed");
@@ -107,16 +70,33 @@ TEST(test_refused) {
 
 /* ---- What is added --------------------------------------------------------------------------- */
 
+/* What stands before a text. */
+typedef struct asking {
+    const char *instruction, *description; /* one of them; NULL: the other */
+    int32_t n_positions;
+} asking;
+
+static const asking say = {"say", NULL, POSITIONS}, notes = {NULL, "notes", 3 * POSITIONS};
+
+static void put_prompt(const asking *q, dpi_prompt_options *p) {
+    p->chat = DPI_CHAT_NONE;
+    if (q->instruction)
+        p->public_prompt = (dpi_bytes){q->instruction, strlen(q->instruction)};
+    else
+        p->description = (dpi_bytes){q->description, strlen(q->description)},
+        p->answer = (dpi_bytes){" \"", 2}, p->answer_end = (dpi_bytes){"\"", 1};
+}
+
 /* The mean state of a text after layer 1, by the oracle; false: it has no token. */
-static bool state_of(const char *text, double state[N_EMBD]) {
+static bool state_of(const asking *q, const char *text, double state[N_EMBD]) {
     const tiny_spec spec = tiny_default();
     int32_t tokens[400];
     size_t n_public, n;
     dpi_prompts *prompts;
     DEFAULTS(dpi_prompt_options, p);
     DEFAULTS(dpi_prompts_info, info);
-    p.public_prompt = (dpi_bytes){"say", 3}, p.chat = DPI_CHAT_NONE;
-    assert_ok(dpi_prompts_create(model, &p, POSITIONS, &prompts, ERR));
+    put_prompt(q, &p);
+    assert_ok(dpi_prompts_create(model, &p, q->n_positions, &prompts, ERR));
     assert_ok(dpi_prompts_info_get(prompts, &info, ERR));
     n_public = (size_t)info.n_public;
     memcpy(tokens, dpi_prompts_public(prompts), n_public * sizeof *tokens);
@@ -124,7 +104,8 @@ static bool state_of(const char *text, double state[N_EMBD]) {
     assert_ok(dpi_tokenize(model, text, strlen(text), 0, tokens + n_public, 300, &n, ERR));
     if (n == 0)
         return false;
-    n = n_public + n < POSITIONS ? n_public + n : POSITIONS;
+    const size_t n_most = (size_t)q->n_positions;
+    n = n_public + n < n_most ? n_public + n : n_most;
     double *x = oracle_states(&spec, model, tokens, (int32_t)n, NULL, 2);
     memset(state, 0, N_EMBD * sizeof *state);
     for (size_t t = n_public; t < n; t++) {
@@ -142,11 +123,11 @@ static bool state_of(const char *text, double state[N_EMBD]) {
 static const char *const public_texts[N_PUBLIC] = {"abc", "some more", "and others"};
 
 /* Of the public texts the mean, and the median distance from it. */
-static double public_of(double mean[N_EMBD]) {
+static double public_of(const asking *q, double mean[N_EMBD]) {
     double states[N_PUBLIC][N_EMBD], distances[N_PUBLIC];
     memset(mean, 0, N_EMBD * sizeof *mean);
     for (int t = 0; t < N_PUBLIC; t++) {
-        assert_true(state_of(public_texts[t], states[t]));
+        assert_true(state_of(q, public_texts[t], states[t]));
         for (int i = 0; i < N_EMBD; i++)
             mean[i] += states[t][i] / N_PUBLIC;
     }
@@ -160,13 +141,14 @@ static double public_of(double mean[N_EMBD]) {
 }
 
 /* += what a unit of these texts adds, in units of 2^-20 C; NULL ends them. */
-static void add_unit(const char *const *texts, double clip, double sum[N_EMBD]) {
+static void add_unit(const asking *q, const char *const *texts, double clip,
+                     double sum[N_EMBD]) {
     double mean[N_EMBD], vector[N_EMBD] = {0}, square = 0;
-    const double spread = public_of(mean);
+    const double spread = public_of(q, mean);
     int n = 0;
     for (; *texts; texts++) {
         double state[N_EMBD];
-        if (!state_of(*texts, state))
+        if (!state_of(q, *texts, state))
             continue;
         for (int i = 0; i < N_EMBD; i++)
             vector[i] += (state[i] - mean[i]) / spread;
@@ -183,17 +165,20 @@ static void add_unit(const char *const *texts, double clip, double sum[N_EMBD]) 
 
 /* The sum without noise is that of the units, each clipped after its records are joined: within
  * what 8-bit activations and 16-bit caches change. */
-static void check_sum(const char *unit_field, int32_t max_per_unit, double clip,
+static void check_sum(const asking *q, const char *unit_field, int32_t max_per_unit, double clip,
                       const char *const units[][4], int n_units) {
     double wanted[N_EMBD] = {0}, error = 0, square = 0;
     OWN(dpi_records) records = open_people(unit_field);
     OWN(dpi_records) texts = lines("public.csv", PUBLIC_TEXTS, NULL);
     dpi_steer_options o = say_options(records);
-    o.public_texts = texts, o.max_per_unit = max_per_unit;
+    o.public_texts = texts, o.max_per_unit = max_per_unit, o.n_positions = q->n_positions;
+    if (q->description)
+        o.instruction = (dpi_bytes){0}, o.description = (dpi_bytes){q->description,
+                                                                    strlen(q->description)};
     o.sigma = 0, o.epsilon = INFINITY, o.clip = clip;
     OWN(dpi_steer) s = released(&o);
     for (int u = 0; u < n_units; u++)
-        add_unit(units[u], clip, wanted);
+        add_unit(q, units[u], clip, wanted);
     for (int i = 0; i < N_EMBD; i++) {
         error += pow((double)s->sum[i] - wanted[i], 2);
         square += pow(wanted[i], 2);
@@ -216,11 +201,12 @@ TEST(test_sum) {
     const char *const persons[][4] = {{"one of a", "three of a"}, {"one of b", "two of b"},
                                       {long_text}};
     const char *const firsts[][4] = {{"one of a"}, {"one of b"}, {long_text}};
-    check_sum(NULL, 4, 1, records, 6);
-    check_sum(NULL, 4, 100, records, 6);
-    check_sum("id", 4, .5, persons, 3);
-    check_sum("id", 4, 100, persons, 3);
-    check_sum("id", 1, 1, firsts, 3);
+    check_sum(&say, NULL, 4, 1, records, 6);
+    check_sum(&say, NULL, 4, 100, records, 6);
+    check_sum(&say, "id", 4, .5, persons, 3);
+    check_sum(&say, "id", 4, 100, persons, 3);
+    check_sum(&say, "id", 1, 1, firsts, 3);
+    check_sum(&notes, NULL, 4, 1, records, 6);
 }
 
 static int64_t norm2_of(const int64_t *a, const int64_t *b) {
@@ -306,6 +292,77 @@ TEST(test_same) {
     assert_true(n[0] != n[2] || memcmp(found[0], found[2], n[0]) != 0);
     for (int i = 0; i < 3; i++)
         free(found[i]);
+}
+
+/* What the model writes of notes, with seed 42, as records; they are in quotes where they have
+ * rules. */
+static dpi_records *drawn_notes(bool quoted) {
+    DEFAULTS(dpi_prompt_options, p);
+    DEFAULTS(dpi_wording, w);
+    DEFAULTS(dpi_drawing_options, d);
+    const dpi_bytes stop = {"\"", 1};
+    dpi_prompts *prompts;
+    dpi_word_rules *rules;
+    dpi_drawing *drawing;
+    char lines_of[40000] = "";
+    size_t n = 0;
+    put_prompt(&notes, &p);
+    w.answer = p.answer, w.stops = &stop, w.n_stops = 1;
+    assert_ok(dpi_prompts_create(model, &p, notes.n_positions, &prompts, ERR));
+    assert_ok(dpi_word_rules_create(&w, model, &rules, ERR));
+    d.model = model, d.prompts = &prompts, d.n_prompts = 1, d.n_texts = N_DRAWN;
+    d.rules = quoted ? rules : NULL;
+    d.method.n_tokens = 24, d.seeded = 1, d.seed = 42;
+    assert_ok(dpi_drawing_open(&d, &drawing, ERR));
+    for (dpi_drawn_text t = {0}; t.index >= 0;) {
+        assert_ok(dpi_drawing_next(drawing, &t, ERR));
+        json_t *line = t.index < 0 ? NULL : json_pack("{s:s%}", "text", t.data, t.n_bytes);
+        char *text = json_dumps(line, JSON_COMPACT);
+        if (t.index >= 0)
+            n += (size_t)snprintf(lines_of + n, sizeof lines_of - n, "%s\n", text ? text : "{}");
+        json_decref(line);
+        free(text);
+    }
+    dpi_drawing_free(drawing);
+    dpi_word_rules_free(rules);
+    dpi_prompts_free(prompts);
+    return lines("notes.jsonl", lines_of, NULL);
+}
+
+/* Public texts of a description end where those of a run do. */
+TEST(test_described_texts) {
+    OWN(dpi_records) quoted = drawn_notes(true);
+    OWN(dpi_records) loose = drawn_notes(false);
+    const dpi_records *of[] = {NULL, quoted, loose};
+    double mean[3][N_EMBD];
+    for (int i = 0; i < 3; i++) {
+        dpi_steer_options o = say_options(by_record);
+        o.instruction = (dpi_bytes){0}, o.n_positions = notes.n_positions;
+        o.description = (dpi_bytes){notes.description, strlen(notes.description)};
+        o.n_public = N_DRAWN, o.n_public_tokens = 24, o.public_texts = of[i];
+        OWN(dpi_steer) s = prepared(&o);
+        memcpy(mean[i], s->at.mean, sizeof mean[i]);
+    }
+    assert_memory_equal(mean[0], mean[1], sizeof mean[0]);
+    assert_true(memcmp(mean[0], mean[2], sizeof mean[0]) != 0);
+}
+
+/* The file says what texts are, for who writes them. */
+TEST(test_described) {
+    char name[300], *description;
+    dpi_finetune_task task;
+    dpi_steer_options o = say_options(by_record);
+    o.instruction = (dpi_bytes){0}, o.n_positions = notes.n_positions;
+    o.description = (dpi_bytes){notes.description, strlen(notes.description)};
+    OWN(dpi_steer) s = released(&o);
+    snprintf(name, sizeof name, "%s", path_in(dir, "described"));
+    assert_ok(dpi_steer_write(s, name, -1, ERR));
+    assert_ok(dpi_finetune_read_task(name, &task, ERR));
+    assert_ok(dpi_finetune_read_description(name, &description, ERR));
+    assert_null(task.instruction);
+    assert_string_equal(description, notes.description);
+    dpi_finetune_task_free(&task);
+    free(description);
 }
 
 /* ---- The charge ------------------------------------------------------------------------------ */
@@ -423,87 +480,4 @@ TEST(test_file) {
     assert_ok(dpi_claim_verify_file(path, &c, &v, ERR));
     assert_true(v.n_wrong == 1);
     dpi_verification_free(&v);
-}
-
-/* ---- Texts about the same records ------------------------------------------------------------ */
-
-/* A file of vectors of these records, and the tiny model with them. */
-static dpi_model *steered_model(const dpi_records *records, double sigma, dpi_steer **steer) {
-    const tiny_spec spec = tiny_default();
-    dpi_steer_options o = say_options(records);
-    dpi_model *opened;
-    DEFAULTS(dpi_model_options, mo);
-    char path[512];
-    snprintf(path, sizeof path, "%s", path_in(dir, "vectors.gguf"));
-    o.seeded = 0, o.sigma = sigma;
-    if (sigma == 0)
-        o.epsilon = INFINITY;
-    *steer = released(&o);
-    remove(path);
-    assert_ok(dpi_steer_write(*steer, path, -1, ERR));
-    mo.control_vector = path;
-    tiny_write(&spec, 5, path_in(dir, "tiny.gguf"));
-    assert_ok(dpi_model_open(path_in(dir, "tiny.gguf"), &mo, &opened, ERR));
-    return opened;
-}
-
-static dpi_release_options about(const dpi_model *with, const dpi_records *records) {
-    DEFAULTS(dpi_release_options, o);
-    o.model = with, o.records = records, o.batch = 2, o.n_tokens = 3, o.steered = 1;
-    o.method.rho = .5, o.method.delta = 1e-3, o.method.pace = DPI_PACE_NONE;
-    o.session.n_threads = 1;
-    o.prompts.chat = DPI_CHAT_NONE;
-    return o;
-}
-
-/* The run's claim has both mechanisms, which add up in zCDP, and is settled again as it is. */
-TEST(test_steered_run) {
-    OWN(dpi_steer) s = NULL;
-    dpi_model *with = steered_model(by_record, 1.5, &s);
-    dpi_release_options o = about(with, by_record);
-    dpi_release *r = NULL;
-    dpi_claim claim, again;
-    double epsilon;
-    OWN_ARRAY(char) json = NULL;
-    assert_ok(dpi_release_open(&o, &r, ERR));
-    dpi_claim_of_run(dpi_release_run(r), &claim);
-    assert_int_equal(claim.n_parts, 2);
-    const double rho = dpi_release_run(r)->plan.rho_total + .5 / (1.5 * 1.5);
-    assert_true(claim.rho >= rho && claim.rho <= rho * (1 + 1e-12));
-    assert_ok(dpi_zcdp_epsilon(rho, 1e-3, &epsilon, ERR));
-    assert_true(claim.epsilon >= epsilon * (1 - 1e-12) && claim.epsilon <= epsilon * (1 + 1e-9));
-    assert_true(dpi_run_epsilon(dpi_release_run(r)) == claim.epsilon);
-    assert_int_equal(strlen(claim.parts[1].text), 64); /* of the vectors */
-    assert_ok(dpi_claim_write(&claim, &json, ERR));
-    assert_ok(dpi_claim_read(json, strlen(json), &again, ERR));
-    assert_true(again.rho == claim.rho && again.epsilon == claim.epsilon);
-    dpi_release_free(r);
-    r = NULL;
-#define REFUSES_RUN(status, change, part)                                                          \
-    o = about(with, by_record), change,                                                            \
-    assert_error(dpi_release_open(&o, &r, ERR), status, part)
-    REFUSES_RUN(ARG, (o.records = by_person, o.method.max_per_unit = 2), "the vectors are of 7");
-    REFUSES_RUN(UNSUPPORTED, (o.method.accountant = DPI_ACCOUNTANT_BR, o.method.rho = 0,
-                              o.method.epsilon = 1), "found the accountant br");
-    REFUSES_RUN(UNSUPPORTED, (o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE, o.n_texts = 2),
-                "steered: found add-remove");
-    REFUSES_RUN(ARG, o.model = model, "found a model without a control vector");
-    dpi_model_close(with);
-}
-
-/* As many units, of which each has other records: those of a person count as one. */
-TEST(test_steered_run_of_other_units) {
-    OWN(dpi_records) alone = lines("alone.csv", "who,text\na,one\nb,two\nc,more\n", NULL);
-    OWN(dpi_records) persons = lines("alone.csv", "who,text\na,one\nb,two\nc,more\n", "who");
-    OWN(dpi_steer) s = NULL;
-    dpi_model *with = steered_model(alone, 1.5, &s);
-    dpi_release_options o = about(with, persons);
-    dpi_release *r = NULL;
-    assert_error(dpi_release_open(&o, &r, ERR), ARG, "of 3 units of at most 0 records");
-    dpi_model_close(with);
-    OWN(dpi_steer) loud = NULL;
-    with = steered_model(alone, 0, &loud);
-    o = about(with, alone);
-    assert_error(dpi_release_open(&o, &r, ERR), ARG, "the vectors have no noise");
-    dpi_model_close(with);
 }

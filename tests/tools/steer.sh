@@ -27,6 +27,7 @@ $brief -o s.gguf --epsilon 1 --layers 0 | layers: found 0, allowed are 1..2
 $brief -o s.gguf --epsilon 1 --layers 2,1 | layers: found 1, allowed
 $brief -o s.gguf --epsilon 1 --layers 1,,2 | --layers: found ',2'
 $brief -o s.gguf --epsilon 1 --layers 1, | --layers: found '1,'
+$brief -o s.gguf --epsilon 1 --describe notes | --instruction and --describe
 people.csv --delta .2 -o s.gguf --epsilon 1 | delta: found 0.2
 $brief -o s.gguf --epsilon 1 --positions 3 | positions
 $brief -o s.gguf --epsilon 1 --seed 1 --ledger year | a ledger counts guarantees
@@ -102,6 +103,18 @@ works steer m.gguf $brief --epsilon 4 --seed 3 -o a.gguf; expect_err "NOT PRIVAT
 works steer m.gguf $brief --epsilon 4 --seed 3 -o b.gguf; expect_same a.gguf b.gguf
 works steer m.gguf $brief --epsilon inf -o c.gguf; expect_err "no noise was added"
 works generate m.gguf --steer c.gguf --num 1 -n 3 --jsonl; expect_count 1 '"private":false' out
+# Texts of a description are items of a list; the file says so, and the report.
+works steer m.gguf ${brief/--instruction say/--describe notes} --epsilon 4 -o e.gguf
+works verify e.gguf; expect_out PRIVATE
+works generate m.gguf --steer e.gguf --num 3 -n 5 --seed 1 --jsonl --report e.json
+expect_count 1 '"answer":" \\""' <(python3 -c "
+import json
+json.dump(json.load(open('e.json')).get('wording'), open(1, 'w'), separators=(',', ':'))")
+cp out listed
+works generate m.gguf --steer e.gguf --describe notes --num 3 -n 5 --seed 1 --jsonl
+expect_same out listed
+works generate m.gguf --steer e.gguf --instruction notes --num 3 -n 5 --seed 1 --jsonl
+expect_different out listed
 # The model writes the public texts itself.
 works steer m.gguf ${brief/--public public.csv/} --public-texts 4 --epsilon 2 -o d.gguf
 works verify d.gguf; expect_out "PRIVATE"

@@ -30,6 +30,7 @@ typedef struct generating {
     dpi_word_rules *rules;
     dpi_mask *mask;
     dpi_finetune_task task;
+    char *description; /* of the vectors' file; NULL: it has none */
     dpi_claim claim;
     bool claimed;
     label_input own; /* labels of the command line */
@@ -160,6 +161,8 @@ static int read_adapter(generating *g) {
         return cli_fail(CLI_REPORT, "the claim of %s does not hold; see 'dpinfer verify'", path);
     if (g->claimed)
         status = dpi_finetune_read_task(path, &g->task, &err);
+    if (g->claimed && status == DPI_STATUS_OK)
+        status = dpi_finetune_read_description(path, &g->description, &err);
     return status == DPI_STATUS_OK || status == DPI_STATUS_FORMAT
                ? read_labels(g)
                : cli_fail_library(CLI_MODEL, &err);
@@ -195,20 +198,34 @@ static int make_prompt(generating *g, const dpi_model_info *model,
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
 }
 
-static int make_prompts(generating *g, const dpi_model_info *model) {
+/* What the command line says, and else the file. */
+static int common_options(const generating *g, dpi_prompt_options *o) {
     const option_value *v = g->a->v;
-    const char *instruction = v[OPT_INSTRUCTION].given ? v[OPT_INSTRUCTION].s : g->task.instruction;
-    dpi_prompt_options o;
+    const bool says = v[OPT_INSTRUCTION].given || v[OPT_DESCRIBE].given;
+    const char *instruction = says ? v[OPT_INSTRUCTION].s : g->task.instruction;
+    const char *description = says ? v[OPT_DESCRIBE].s : g->description;
     dpi_error err;
-    dpi_prompt_options_init(&o);
-    o.chat = g->claimed ? g->task.chat : DPI_CHAT_AUTO;
-    if (v[OPT_TEMPLATE].given && dpi_chat_parse(v[OPT_TEMPLATE].s, &o.chat, &err) != DPI_STATUS_OK)
+    dpi_prompt_options_init(o);
+    o->chat = g->claimed ? g->task.chat : DPI_CHAT_AUTO;
+    if (v[OPT_INSTRUCTION].given && v[OPT_DESCRIBE].given)
+        return cli_fail(CLI_USAGE, "--instruction and --describe: allowed is one of them");
+    if (v[OPT_TEMPLATE].given && dpi_chat_parse(v[OPT_TEMPLATE].s, &o->chat, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_USAGE, &err);
     if (instruction)
-        o.public_prompt = (dpi_bytes){instruction, strlen(instruction)};
-    o.answer = g->worded.wording.answer;
+        o->public_prompt = (dpi_bytes){instruction, strlen(instruction)};
+    if (description)
+        o->description = (dpi_bytes){description, strlen(description)};
+    return CLI_OK;
+}
+
+static int make_prompts(generating *g, const dpi_model_info *model) {
+    dpi_prompt_options o;
+    const int found = common_options(g, &o);
+    if (found != CLI_OK)
+        return found;
+    dpi_wording_end_prompts(&g->worded.wording, &o);
     const bool placed = g->n_attributes > 0 || dpi_prompt_options_have_label(&o) != 0;
-    if (placed != (g->labels != NULL) || (g->n_attributes > 0 && !instruction))
+    if (placed != (g->labels != NULL) || (g->n_attributes > 0 && !o.public_prompt.data))
         return cli_fail(CLI_USAGE, "the instruction has %s {label}, and there are %s labels",
                         g->labels ? "no" : "a", g->labels ? "some" : "no");
     g->n_prompts = g->labels ? g->n_labels : 1;
@@ -297,11 +314,18 @@ static int make_mask(generating *g) {
 static int make_rules(generating *g) {
     dpi_error err;
     int code = wording_options_read(g->a, &g->worded);
+    dpi_prompt_options o;
     if (code == CLI_OK)
         code = wording_options_bind(g->a, g->model, &g->worded);
+    if (code == CLI_OK)
+        code = common_options(g, &o);
     if (code != CLI_OK)
         return code;
-    const dpi_status status = dpi_word_rules_create(&g->worded.wording, g->model, &g->rules, &err);
+    dpi_status status = DPI_STATUS_OK;
+    if (!g->mask)
+        status = dpi_wording_choose(&o, g->model, &g->worded.wording, g->worded.stops, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_word_rules_create(&g->worded.wording, g->model, &g->rules, &err);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
 }
 
@@ -464,6 +488,7 @@ static void close_all(generating *g) {
     dpi_grammar_free(g->grammar);
     free_labels(g);
     label_options_free(&g->own);
+    free(g->description);
     dpi_finetune_task_free(&g->task);
     dpi_model_close(g->model);
 }

@@ -43,6 +43,8 @@ static int check_options(const args *a) {
                                        : "--units N: needed with --adjacency add-remove");
     if (v[OPT_MAX_PER_UNIT].given && !v[OPT_UNIT_FIELD].given)
         return cli_fail(CLI_USAGE, "--max-per-unit needs --unit-field");
+    if (v[OPT_INSTRUCTION].given && v[OPT_DESCRIBE].given)
+        return cli_fail(CLI_USAGE, "--instruction and --describe: allowed is one of them");
     if (v[OPT_STEER_TEXTS].given && v[OPT_STEER_PUBLIC].given)
         return cli_fail(CLI_USAGE, "--public and --public-texts: allowed is one of them");
     return CLI_OK;
@@ -71,6 +73,8 @@ static dpi_steer_options options_of(const steering *s) {
     o.n_public = (int32_t)v[OPT_STEER_TEXTS].i;
     o.instruction.data = v[OPT_INSTRUCTION].s;
     o.instruction.n_bytes = v[OPT_INSTRUCTION].s ? strlen(v[OPT_INSTRUCTION].s) : 0;
+    if (v[OPT_DESCRIBE].given)
+        o.description = (dpi_bytes){v[OPT_DESCRIBE].s, strlen(v[OPT_DESCRIBE].s)};
     o.n_positions = (int32_t)v[OPT_POSITIONS].i;
     if (v[OPT_MAX_PER_UNIT].given)
         o.max_per_unit = (int32_t)v[OPT_MAX_PER_UNIT].i;
@@ -189,6 +193,8 @@ const command command_steer = {
         "and added in integers, and the sum gets noise once. Whatever is then written costs\n"
         "nothing more:\n"
         "  dpinfer generate MODEL --steer FILE --num 1000\n\n"
+        "With --describe texts have the form of those of 'run --describe', and 'generate' finds\n"
+        "in the file how.\n\n"
         "The noise is the least that --epsilon at --delta allows. --ledger is charged before a\n"
         "record is read. What the noise has drowned is left out: a vector of zeros steers\n"
         "nothing. 'dpinfer verify FILE' computes the guarantee again.\n",
