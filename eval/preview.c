@@ -55,12 +55,19 @@ static dpi_status make_prompts(work *w, int32_t n_room, dpi_error *err) {
         return eval_no_memory(err, "the prompts");
     for (int32_t i = 0; i < w->n_labels; i++) {
         dpi_prompt_options o = w->prompts;
-        const char *label = w->o->n_labels > 0 ? w->o->labels[i] : NULL;
-        if (label && w->o->meanings && w->o->meanings[i])
-            label = w->o->meanings[i];
+        const bool given = w->o->meanings && w->o->meanings[i];
+        char *label = w->o->n_labels > 0 ? strdup(given ? w->o->meanings[i] : w->o->labels[i])
+                                         : NULL;
+        if (w->o->n_labels > 0 && !label)
+            return eval_no_memory(err, "the prompts");
+        if (label && !given && o.description.data)
+            dpi_label_to_words(label, strlen(label));
         if (label)
             o.label = (dpi_bytes){label, strlen(label)};
-        EVAL_TRY(dpi_prompts_create(w->o->model, &o, n_room, &w->of_label[i], err));
+        const dpi_status status =
+            dpi_prompts_create(w->o->model, &o, n_room, &w->of_label[i], err);
+        free(label);
+        EVAL_TRY(status);
     }
     for (int32_t i = 0; i < w->n_records; i++) {
         const eval_text *r = &w->o->records->at[i];

@@ -324,6 +324,12 @@ static dpi_status put_label(dpi_bytes label, owned_text *text, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+void dpi_label_to_words(char *text, size_t n_bytes) {
+    for (size_t i = 0; i < n_bytes; i++)
+        if (text[i] == '_')
+            text[i] = ' ';
+}
+
 static dpi_status put_labels(dpi_prompts *p, dpi_bytes label, dpi_error *err) {
     if (!label.data)
         return DPI_STATUS_OK;

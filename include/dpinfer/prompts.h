@@ -68,6 +68,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_prompt_options_check(const dpi_prompt_opti
 
 /* 1: {label} is in one of the texts. */
 DPI_API int32_t dpi_prompt_options_have_label(const dpi_prompt_options *options);
+/* What a label says in the prompts of a description, where nothing else is said of it: each '_' of
+ * text [n_bytes] becomes a blank. */
+DPI_API void dpi_label_to_words(char *text, size_t n_bytes);
 
 /* 1: by its first word a text is an order to somebody ("Write ..."), with which a model that has no
  * chat format goes on, and which it does not follow. English. data NULL: 0. */

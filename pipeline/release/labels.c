@@ -35,8 +35,7 @@ int32_t dpi_labels_find(const dpi_label_list *l, const dpi_records *records, siz
 }
 
 dpi_bytes dpi_labels_meaning(const dpi_label_list *l, int32_t index) {
-    const dpi_spans *from = (size_t)index < l->meanings.n ? &l->meanings : &l->names;
-    return (dpi_bytes){from->at[index].data, from->at[index].n_bytes};
+    return (dpi_bytes){l->meanings.at[index].data, l->meanings.at[index].n_bytes};
 }
 
 dpi_batch_range dpi_labels_range(const dpi_label_list *l, int32_t index) {
@@ -84,10 +83,21 @@ static dpi_status copy_names(const dpi_release_options *o, dpi_label_list *l, dp
             return dpi_fail(err, DPI_STATUS_ARG, "label_names: label %d is blank, or there twice",
                             i + 1);
         DPI_TRY(add_name(l, name.data, n_bytes, err));
-        const char *meaning = o->label_meanings ? o->label_meanings[i] : NULL;
-        meaning = meaning ? meaning : o->label_names[i];
-        if (!dpi_spans_copy(&l->meanings, meaning, strlen(meaning)))
+    }
+    return DPI_STATUS_OK;
+}
+
+/* Of a label without one its name; in the program's own prompts in words, so that a model does not
+ * write "card_arrival". */
+static dpi_status make_meanings(const dpi_release_options *o, dpi_label_list *l, dpi_error *err) {
+    for (int32_t i = 0; i < l->n; i++) {
+        const dpi_span *name = &l->names.at[i];
+        const char *given = i < o->n_labels && o->label_meanings ? o->label_meanings[i] : NULL;
+        if (!dpi_spans_copy(&l->meanings, given ? given : name->data,
+                            given ? strlen(given) : name->n_bytes))
             return dpi_no_memory(err, "the labels");
+        if (!given && o->prompts.description.data)
+            dpi_label_to_words(l->meanings.at[i].data, name->n_bytes);
     }
     return DPI_STATUS_OK;
 }
@@ -222,6 +232,7 @@ dpi_status dpi_labels_make(const dpi_release_options *o, int32_t reading, int32_
                             ? "label_field: no unit has a label"
                             : "label_names: found none, needed where labels are private: which "
                               "labels there are must not follow from the records");
+    DPI_TRY(make_meanings(o, l, err));
     l->n_texts = dpi_private_malloc((size_t)l->n * sizeof *l->n_texts);
     if (!l->n_texts)
         return dpi_no_memory(err, "the labels");

@@ -20,7 +20,7 @@
 typedef struct dpi_label_list {
     int32_t n;        /* 0: there are no labels */
     dpi_spans names;  /* [n] */
-    dpi_spans meanings; /* [n] what {label} stands for, where the options name labels; else [0] */
+    dpi_spans meanings; /* [n] what {label} stands for */
     int64_t *n_units; /* [n] public labels: units that have it */
     int32_t *n_texts; /* [n] */
 } dpi_label_list;

@@ -57,21 +57,27 @@ TEST(test_known_shares) {
     assert_false(dpi_labels_share(counts, most, 3, 13, shares));
 }
 
-/* A meaning stands in prompts; the name, which outputs show, stays. Without one it is the name. */
+/* A meaning stands in prompts; the name, which outputs show, stays. Without one it is the name, in
+ * prompts of a description in words. */
 TEST(test_meanings) {
-    static const char *const names[] = {"a", "b"}, *const meanings[] = {"the first", NULL};
+    static const char *const names[] = {"a_1", "b_2_c"}, *const meanings[] = {"the_first", NULL};
+    static const char *const said[][2] = {{"the_first", "b_2_c"}, {"the_first", "b 2 c"}};
     dpi_release_options o;
     dpi_label_list l;
     dpi_release_options_init(&o);
     o.n_texts = o.n_labels = 2, o.label_names = names, o.label_meanings = meanings;
-    assert_ok(dpi_labels_make(&o, DPI_LABELS_PRIVATE, 1, &l, ERR));
-    for (int i = 0; i < 2; i++) {
-        const dpi_bytes meaning = dpi_labels_meaning(&l, i);
-        assert_string_equal(l.names.at[i].data, names[i]);
-        assert_string_equal(meaning.data, meanings[i] ? meanings[i] : names[i]);
-        assert_int_equal(meaning.n_bytes, strlen(meaning.data));
+    for (int described = 0; described < 2; described++) {
+        if (described)
+            o.prompts.description = (dpi_bytes){"texts about {label}", 19};
+        assert_ok(dpi_labels_make(&o, DPI_LABELS_PRIVATE, 1, &l, ERR));
+        for (int i = 0; i < 2; i++) {
+            const dpi_bytes meaning = dpi_labels_meaning(&l, i);
+            assert_string_equal(l.names.at[i].data, names[i]);
+            assert_string_equal(meaning.data, said[described][i]);
+            assert_int_equal(meaning.n_bytes, strlen(meaning.data));
+        }
+        dpi_labels_free(&l);
     }
-    dpi_labels_free(&l);
 }
 
 /* Lists of labels are as long as n_labels says. */

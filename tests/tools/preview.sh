@@ -31,6 +31,9 @@ cp out first
 works preview "$model" --public-prompt "Write a support ticket." -n 12 --num 4 --seed 1 \
     -o again.json -t 1
 expect_same first again.json
+printf "laser_printer\ndesk_lamp\n" >kinds
+works preview "$model" --describe "{label} ticket" --label-names kinds -n 4 --num 2 -o words.html
+expect_line words.html "laser printer ticket"
 printf "printer\nlaptop\n" >kinds
 works preview "$model" --describe "{label} ticket" --label-field kind --label-names kinds \
     --example-records tickets.csv -n 12 --max-words 3 --seed 1 -o page.html
