@@ -52,36 +52,53 @@ static dpi_status read_tensor(const dpi_model *m, const dpi_gguf_tensor *t, dpi_
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "%s: tensor %s: must be direction.N, with N 1..%d for this model", t->file,
                         t->name, (int)n_layer - 1);
-    if (t->type != DPI_TYPE_F32 || t->n_dims != 1 || t->shape[0] != n_embd)
+    if (t->type != DPI_TYPE_F32 || t->n_dims > 2 || t->shape[0] != n_embd ||
+        t->shape[1] != control->n_sets)
         return dpi_fail_at(err, DPI_STATUS_FORMAT, t->offset,
-                           "%s: tensor %s is %s [%lld] of %d dimensions: must be F32 [%d] for this "
-                           "model",
+                           "%s: tensor %s is %s [%lld, %lld] of %d dimensions: must be F32 [%d] "
+                           "for this model, or [%d, N] with the same N for all",
                            t->file, t->name, dpi_type_find(t->type)->name, (long long)t->shape[0],
-                           (int)t->n_dims, (int)n_embd);
-    float *to = control->numbers + (int64_t)layer * n_embd;
-    memcpy(to, t->data, (size_t)n_embd * sizeof *to);
-    for (int32_t i = 0; i < n_embd; i++) {
+                           (long long)t->shape[1], (int)t->n_dims, (int)n_embd, (int)n_embd);
+    const int64_t n = (int64_t)control->n_sets * n_embd;
+    float *to = control->numbers + layer * n;
+    memcpy(to, t->data, (size_t)n * sizeof *to);
+    for (int64_t i = 0; i < n; i++) {
         to[i] *= control->scale;
         if (!isfinite(to[i]))
             return dpi_fail_at(err, DPI_STATUS_NUMERIC, t->offset,
                                "%s: tensor %s, number %d is %g with its scale, must be finite",
-                               t->file, t->name, (int)i, (double)to[i]);
+                               t->file, t->name, (int)(i % n_embd), (double)to[i]);
     }
     control->n += !control->of[layer];
     control->of[layer] = to;
     return DPI_STATUS_OK;
 }
 
+/* That of the first tensor, which the others must share. */
+static dpi_status count_sets(const dpi_gguf *file, int32_t *n_sets, dpi_error *err) {
+    const dpi_gguf_tensor *t = dpi_gguf_tensor_at(file, 0);
+    *n_sets = (int32_t)t->shape[1];
+    return t->shape[1] >= 1 && t->shape[1] <= DPI_CONTROL_SETS_MAX
+               ? DPI_STATUS_OK
+               : dpi_fail_at(err, DPI_STATUS_FORMAT, t->offset,
+                             "%s: tensor %s has %lld vectors, must have 1..%d", t->file, t->name,
+                             (long long)t->shape[1], DPI_CONTROL_SETS_MAX);
+}
+
 static dpi_status read_file(dpi_model *m, const dpi_gguf *file, const char *path, float scale,
                             dpi_error *err) {
     const size_t n_layer = (size_t)m->config.n_layer;
+    int32_t n_sets;
     DPI_TRY(check_kind(file, err));
+    DPI_TRY(count_sets(file, &n_sets, err));
     dpi_control_vector *control = m->control = dpi_calloc(1, sizeof *m->control);
     if (control) {
         control->scale = scale;
+        control->n_sets = n_sets;
         control->path = strdup(path);
         control->of = dpi_calloc(n_layer, sizeof *control->of);
-        control->numbers = dpi_calloc(n_layer * (size_t)m->config.n_embd, sizeof(float));
+        control->numbers =
+            dpi_calloc(n_layer * (size_t)n_sets * (size_t)m->config.n_embd, sizeof(float));
     }
     if (!control || !control->path || !control->of || !control->numbers)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a control vector");

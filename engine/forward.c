@@ -136,7 +136,7 @@ static void transformer(dpi_pass *p, const void *context) {
         if (m->layers[i].output_scale)
             dpi_pass_scale(p, a->x, *m->layers[i].output_scale);
         if (m->control && m->control->of[i])
-            dpi_pass_shift(p, a->x, m->control->of[i]);
+            dpi_pass_shift(p, a->x, m->control->of[i]); /* x + direction of each row's sequence */
         if (wanted && wanted->layers[n_seen] == i)
             dpi_pass_states(p, a->x, wanted, n_seen++);
     }

@@ -83,6 +83,7 @@ static dpi_status tell(const dpi_model *model, dpi_model_info *info, dpi_error *
     }
     if (model->control) {
         info->n_controlled = model->control->n;
+        info->n_control_sets = model->control->n_sets;
         info->control_vector_scale = model->control->scale;
     }
     info->rope_freq_base = c->rope_freq_base;

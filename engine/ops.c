@@ -351,7 +351,8 @@ void dpi_pass_rms_norm(dpi_pass *p, dpi_rows y, dpi_rows x, const float *weight)
     p->has_written = true;
 }
 
-/* x = by x + shift in this thread's tiles, and its sums of squares; NULL: no shift. */
+/* x = by x + shift [n_sets, x.n] in this thread's tiles, and its sums of squares; NULL: no shift.
+ * Each row takes the set of its sequence. */
 static void scale_and_shift(dpi_pass *p, dpi_rows x, float by, const float *shift) {
     int64_t tile, end_tile;
     dpi_pass_meet(p);
@@ -361,7 +362,8 @@ static void scale_and_shift(dpi_pass *p, dpi_rows x, float by, const float *shif
     for (int32_t r = 0; r < p->n_rows; r++) {
         multiply(dpi_pass_row(p, x, r) + begin, by, n);
         if (shift)
-            p->s->kernels.add(dpi_pass_row(p, x, r) + begin, shift + begin, n);
+            p->s->kernels.add(dpi_pass_row(p, x, r) + begin,
+                              shift + p->s->vectors[p->s->row_seq[p->first + r]] * x.n + begin, n);
         sum_squares(p, p->s->work.squares, x, r, tile, end_tile);
     }
     p->has_written = true;

@@ -85,7 +85,7 @@ void dpi_pass_gate_input(dpi_pass *p, dpi_rows y, const dpi_matrix *w, dpi_rows 
 /* x *= by. x is the residual stream. */
 void dpi_pass_scale(dpi_pass *p, dpi_rows x, float by);
 
-/* x += by [n]. x is the residual stream. */
+/* x += by [n_sets, n], of each row the set of its sequence. x is the residual stream. */
 void dpi_pass_shift(dpi_pass *p, dpi_rows x, const float *by);
 /* Adds the rows of x, after layer number `which` of those wanted, to their sums. */
 void dpi_pass_states(dpi_pass *p, dpi_rows x, const dpi_states *wanted, int32_t which);

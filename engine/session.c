@@ -154,12 +154,14 @@ static void lay_out(dpi_session *s, layout *l) {
     s->row_seq = place(l, rows, 1, sizeof(int32_t));
     s->row_pos = place(l, rows, 1, sizeof(int32_t));
     s->row_token = place(l, rows, 1, sizeof(int32_t));
+    s->vectors = place(l, n_seq + (uint64_t)s->n_kept, 1, sizeof(int32_t));
     s->seen = place(l, n_seq, 1, 1);
 }
 
 static void apply(dpi_session *s, const dpi_model *model, const dpi_session_options *o) {
     s->model = model;
     s->n_seq = o->n_seq;
+    s->n_kept = o->n_kept;
     s->n_ctx = o->n_ctx;
     s->n_threads = o->n_threads;
     s->exact = o->exact;
@@ -190,12 +192,48 @@ dpi_status dpi_session_memory(const dpi_model *model, const dpi_session_options 
     return status;
 }
 
+/* ---- Sets of a control vector ---------------------------------------------------------------- */
+
+static int32_t n_sets(const dpi_model *model) { return model->control ? model->control->n_sets : 1; }
+
+/* Whoever does not know of them would use the first one for all. */
+static dpi_status check_sets(const dpi_model *model, const dpi_session_options *o,
+                             dpi_error *err) {
+    DPI_TRY(dpi_check_range("steers", o->steers, 0, 1, err));
+    return o->steers || n_sets(model) == 1
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                          "the control vector has %d sets, of labels: allowed is one, or work that "
+                          "has labels ('generate --steer')", (int)n_sets(model));
+}
+
+static dpi_status check_chosen(const dpi_session *s, int32_t seq, dpi_error *err) {
+    return s->vectors[seq] >= 0 ? DPI_STATUS_OK
+                                : dpi_fail(err, DPI_STATUS_STATE,
+                                           "sequence %d has none of the %d sets of the control "
+                                           "vector: dpi_session_steer says which", (int)seq,
+                                           (int)n_sets(s->model));
+}
+
+dpi_status dpi_session_steer(dpi_session *s, int32_t seq, int32_t set, dpi_error *err) {
+    if (seq < 0 || seq >= s->n_seq)
+        return dpi_fail(err, DPI_STATUS_ARG, "sequence %d, must be one of the session's",
+                        (int)seq);
+    DPI_TRY(dpi_check_range("set", set, 0, n_sets(s->model) - 1, err));
+    if (s->kv.seqs[seq].length > 0)
+        return dpi_fail(err, DPI_STATUS_STATE, "sequence %d has tokens: its set is chosen before",
+                        (int)seq);
+    s->vectors[seq] = set;
+    return DPI_STATUS_OK;
+}
+
 /* ---- Creation -------------------------------------------------------------------------------- */
 
 dpi_status dpi_session_create(const dpi_model *model, const dpi_session_options *options,
                               dpi_session **session, dpi_error *err) {
     dpi_session_options o;
     DPI_TRY(resolve(model, options, &o, err));
+    DPI_TRY(check_sets(model, &o, err));
     dpi_kernels kernels;
     DPI_TRY(dpi_kernels_init(&kernels, o.isa, err));
     kernels.tuning = model->cpu.tuning;
@@ -225,6 +263,8 @@ dpi_status dpi_session_create(const dpi_model *model, const dpi_session_options 
     }
     l = (layout){s->memory, 0, false};
     lay_out(s, &l);
+    for (int32_t i = 0; i < s->n_seq + s->n_kept; i++)
+        s->vectors[i] = n_sets(model) == 1 ? 0 : -1;
     for (int32_t i = 0; i < dpi_model_rotations(s->model); i++)
         s->magnitudes[i] = dpi_model_frequencies(s->model, (dpi_rotation)i, s->n_ctx,
                                                  s->freqs + i * (s->model->config.n_rot / 2));
@@ -254,6 +294,7 @@ static dpi_status check_room(const dpi_session *s, int32_t seq, size_t n_tokens,
     if (seq < 0 || seq >= s->n_seq)
         return dpi_fail(err, DPI_STATUS_ARG, "sequence %d, must be one of the session's",
                         (int)seq);
+    DPI_TRY(check_chosen(s, seq, err));
     if (n_tokens > (size_t)(s->n_ctx - s->kv.seqs[seq].length))
         return dpi_fail(err, DPI_STATUS_LIMIT, "sequence %d would exceed the context of %d tokens",
                         (int)seq, (int)s->n_ctx);
@@ -454,6 +495,7 @@ dpi_status dpi_session_fork(dpi_session *s, int32_t from, int32_t to, int32_t n_
                         "fork of a sequence that has grown, and was not pinned there");
     dpi_session_reset(s, to);
     DPI_TRY(dpi_kv_fork(&s->kv, from, to, n_tokens, err));
+    s->vectors[to] = s->vectors[from];
     if (from >= s->n_seq || to >= s->n_seq) /* one that only holds tokens */
         return DPI_STATUS_OK;
     s->ready[to] = s->ready[from] && n_tokens == s->kv.seqs[from].length;

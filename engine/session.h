@@ -68,6 +68,7 @@ struct dpi_session {
     const dpi_model *model;
     dpi_kernels kernels;
     int32_t n_seq, n_ctx, n_threads;
+    int32_t n_kept;
     int32_t exact;
     dpi_blas blas; /* open: prompts go through gemm.h where activations are f32 */
     int64_t worth_sharing; /* multiply-adds from which a pass uses all threads */
@@ -88,6 +89,8 @@ struct dpi_session {
     int32_t read_seq; /* the sequence of the last pass, if it ended a prefill; else -1 */
     int32_t n_read; /* of it the last rows, whose normalised states are in work.norm */
     int32_t *row_seq, *row_pos, *row_token; /* [max_rows] */
+    int32_t *vectors; /* [n_seq + n_kept] which set of the control vector a sequence has; -1: none
+                         was chosen yet */
     unsigned char *seen; /* [n_seq] scratch of the duplicate check */
     const dpi_states *states; /* of the prompt that is read; NULL: none are wanted */
     dpi_cancel_fn cancel;

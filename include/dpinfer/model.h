@@ -83,6 +83,9 @@ typedef struct dpi_model_info {
     char weight_types[96]; /* for example "Q4_K Q6_K F32", by share of bytes */
     int32_t n_controlled; /* layers after which a control vector is added; 0: there is none */
     float control_vector_scale; /* that of the options */
+    int32_t n_control_sets; /* vectors after each of these layers, one for each label; 0: there is
+                               no control vector */
+    int32_t reserved;
 } dpi_model_info;
 
 DPI_API void dpi_model_options_init_size(dpi_model_options *options, size_t size);

@@ -44,7 +44,10 @@ typedef struct dpi_session_options {
                        there may be many; 0 (default) to DPI_SEQUENCES_MAX */
     dpi_cancel_fn cancel; /* may be NULL */
     void *cancel_user;
-    uint64_t room[8]; /* all 0: for what is to come */
+    int32_t steers; /* 1: sequences choose among the sets of the model's control vector, by
+                       dpi_session_steer; 0 (default): a model with several is refused */
+    int32_t reserved;
+    uint64_t room[7]; /* all 0: for what is to come */
 } dpi_session_options;
 
 DPI_API void dpi_session_options_init_size(dpi_session_options *options, size_t size);
@@ -57,6 +60,12 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_create(const dpi_model *model,
                                                      dpi_session **session, dpi_error *err);
 /* Wipes caches and logits. NULL is allowed. */
 DPI_API void dpi_session_free(dpi_session *session);
+
+/* Which set of the model's control vector (dpi_model_info.n_control_sets) is added to what sequence
+ * `seq` reads, from 0; a model with one or none has number 0. A fork has that of its origin, and a
+ * reset keeps it. Errors: ARG; STATE (the sequence has tokens). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_steer(dpi_session *session, int32_t seq, int32_t set,
+                                                    dpi_error *err);
 
 /* Appends n_tokens (>= 1) to sequence `seq` and computes the logits after the last one, or
  * after each of them if `all_logits` [n_tokens, n_vocab] is not NULL.

@@ -112,6 +112,115 @@ TEST(test_logits) {
     check_logits(2, &o);
 }
 
+/* ---- Sets ------------------------------------------------------------------------------------ */
+
+enum { N_SETS = 3 };
+
+/* Of layers 1 and 3 these sets [n]: set k has what direction (layer + k) mod 4 would be. */
+static void write_sets(const int *sets, int n) {
+    float rows[N_SETS * N_EMBD];
+    gguf_build b;
+    begin_vector(&b, "controlvector", 2);
+    for (int layer = 1; layer <= 3; layer += 2) {
+        char name[32];
+        for (int k = 0; k < n; k++)
+            memcpy(rows + k * N_EMBD, added + (layer + sets[k]) % N_LAYER * N_EMBD,
+                   N_EMBD * sizeof *rows);
+        snprintf(name, sizeof name, "direction.%d", layer);
+        build_tensor(&b, name, DPI_TYPE_F32, n > 1 ? 2 : 1, (int64_t[]){N_EMBD, n}, rows,
+                     (size_t)(n * N_EMBD) * sizeof *rows);
+    }
+    end_vector(&b);
+}
+
+static dpi_model *model_of_sets(const void *image, size_t n_bytes, const int *sets, int n) {
+    dpi_model *model;
+    write_sets(sets, n);
+    assert_ok(try_vector(image, n_bytes, 1, &model, ERR));
+    return model;
+}
+
+/* Logits [n_vocab] after the tokens, the last of them by a step, of a model with this set alone. */
+static void of_one_set(const void *image, size_t n_bytes, int set, const int32_t *tokens,
+                       const dpi_session_options *o, float *logits) {
+    dpi_model *model = model_of_sets(image, n_bytes, &set, 1);
+    dpi_session *s = open_session(model, o, 1, N_TOKENS);
+    assert_ok(dpi_session_prefill(s, 0, tokens, N_TOKENS - 1, NULL, ERR));
+    assert_ok(dpi_session_step(s, 1, &(int32_t){0}, &tokens[N_TOKENS - 1], ERR));
+    memcpy(logits, dpi_session_logits(s, 0), (size_t)spec.n_vocab * sizeof *logits);
+    dpi_session_free(s);
+    dpi_model_close(model);
+}
+
+/* Rows of one step have their own sets, with the bits of a model that has no other one; a fork has
+ * that of its origin, also by way of a sequence that only holds tokens. */
+static void check_sets(dpi_session_options o) {
+    static const int all[N_SETS] = {0, 1, 2};
+    static const int32_t seqs[] = {4, 3, 2, 1, 0}, set_of[] = {2, 0, 1, 2, 2};
+    enum { HELD = 5 };
+    const size_t n_logits = (size_t)spec.n_vocab * sizeof(float);
+    float *wanted = floats((size_t)spec.n_vocab);
+    int32_t tokens[N_TOKENS], last[5];
+    uint64_t seed = 6;
+    size_t n_bytes;
+    void *image;
+    tiny_build(&spec, 9, &image, &n_bytes);
+    random_tokens(tokens, N_TOKENS, spec.n_vocab, &seed);
+    dpi_model *model = model_of_sets(image, n_bytes, all, N_SETS);
+    o.steers = 1, o.n_kept = 1;
+    dpi_session *s = open_session(model, &o, 5, N_TOKENS);
+    for (int32_t i = 0; i < 3; i++) {
+        assert_ok(dpi_session_steer(s, i, set_of[i], ERR));
+        assert_ok(dpi_session_prefill(s, i, tokens, N_TOKENS - 1, NULL, ERR));
+    }
+    assert_ok(dpi_session_fork(s, 0, 3, N_TOKENS - 1, ERR));
+    assert_ok(dpi_session_fork(s, 0, HELD, N_TOKENS - 1, ERR));
+    assert_ok(dpi_session_fork(s, HELD, 4, N_TOKENS - 1, ERR));
+    for (int i = 0; i < 5; i++)
+        last[i] = tokens[N_TOKENS - 1];
+    assert_ok(dpi_session_step(s, 5, seqs, last, ERR));
+    for (int32_t i = 0; i < 5; i++) {
+        of_one_set(image, n_bytes, set_of[i], tokens, &o, wanted);
+        assert_memory_equal(dpi_session_logits(s, i), wanted, n_logits);
+    }
+    dpi_session_free(s);
+    dpi_model_close(model);
+    free(image), free(wanted);
+}
+
+TEST(test_sets) {
+    dpi_session_options o = isa_options(1);
+    o.prefill = DPI_PREFILL_KERNELS;
+    check_sets(o);
+    o.n_threads = 2;
+    check_sets(o);
+}
+
+TEST(test_refused_sets) {
+    static const int two[] = {1, 0};
+    dpi_session_options o = isa_options(1);
+    dpi_session *s;
+    size_t n_bytes;
+    void *image;
+    tiny_build(&spec, 9, &image, &n_bytes);
+    dpi_model *model = model_of_sets(image, n_bytes, two, 2);
+    assert_error(dpi_session_create(model, &o, &s, ERR), UNSUPPORTED, "has 2 sets, of labels");
+    o.steers = 1;
+    s = open_session(model, &o, 2, 8);
+    assert_error(dpi_session_prefill(s, 0, &(int32_t){1}, 1, NULL, ERR), STATE,
+                 "none of the 2 sets");
+    assert_error(dpi_session_steer(s, 0, 2, ERR), ARG, "set is 2, must be 0..1");
+    assert_error(dpi_session_steer(s, 2, 0, ERR), ARG, "must be one of the session's");
+    assert_ok(dpi_session_steer(s, 0, 1, ERR));
+    assert_ok(dpi_session_prefill(s, 0, &(int32_t){1}, 1, NULL, ERR));
+    assert_error(dpi_session_steer(s, 0, 0, ERR), STATE, "has tokens");
+    dpi_session_reset(s, 0); /* keeps it */
+    assert_ok(dpi_session_prefill(s, 0, &(int32_t){1}, 1, NULL, ERR));
+    dpi_session_free(s);
+    dpi_model_close(model);
+    free(image);
+}
+
 /* ---- What is refused ------------------------------------------------------------------------- */
 
 static void assert_refused_vector(float scale, dpi_status wanted, const char *message) {
@@ -149,6 +258,10 @@ TEST(test_refused) {
             add_direction(&b, "extra", 1, N_EMBD));
     REFUSED("controlvector", 1, 1, FORMAT, "must be F32 [64]",
             add_direction(&b, "direction.1", 1, N_EMBD - 32));
+    REFUSED("controlvector", 2, 1, FORMAT, "with the same N for all",
+            build_tensor(&b, "direction.1", DPI_TYPE_F32, 2, (int64_t[]){N_EMBD, 2}, added,
+                         2 * N_EMBD * sizeof *added),
+            add_direction(&b, "direction.2", 2, N_EMBD));
     REFUSED("controlvector", 1, 1, UNSUPPORTED, "controlvector.rank",
             build_u32(&b, "controlvector.rank", 1), add_direction(&b, "direction.1", 1, N_EMBD));
     REFUSED("controlvector", 1, 2000, ARG, "must be -1000..1000",
