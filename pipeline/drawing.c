@@ -96,7 +96,7 @@ static dpi_status make_samplers(dpi_drawing *d, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-/* Texts go on from copies of the caches of prompts; a prompt makes place for another one where
+/* Texts go on from copies of the caches of prompts, with their vectors; a prompt makes place for another one where
  * there are many. */
 static dpi_status open_session(dpi_drawing *d, dpi_error *err) {
     int32_t longest;
@@ -106,6 +106,7 @@ static dpi_status open_session(dpi_drawing *d, dpi_error *err) {
     DPI_TRY(find_longest(&d->o, &longest, err));
     d->o.session.n_seq = d->n_slots + d->n_kept;
     d->o.session.n_ctx = longest + d->o.method.n_tokens;
+    d->o.session.steers = d->o.sets != NULL;
     return dpi_session_create(d->o.model, &d->o.session, &d->session, err);
 }
 
@@ -168,6 +169,8 @@ static dpi_status prompt_sequence(dpi_drawing *d, int32_t prompt, int32_t n, int
         return DPI_STATUS_OK;
     d->kept[place] = -1;
     dpi_session_reset(d->session, *seq);
+    if (d->o.sets)
+        DPI_TRY(dpi_session_steer(d->session, *seq, d->o.sets[prompt], err));
     DPI_TRY(dpi_session_prefill(d->session, *seq, dpi_prompts_public(d->o.prompts[prompt]),
                                 (size_t)n, NULL, err));
     d->kept[place] = prompt;

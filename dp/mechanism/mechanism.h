@@ -29,6 +29,9 @@ __attribute__((format(printf, 4, 5))) void dpi_facts_text(dpi_facts *facts, cons
                                                           const char *label, const char *format,
                                                           ...);
 
+/* Labels of a claim that has some, and what they are to this mechanism. */
+void dpi_facts_labels(dpi_facts *facts, const dpi_claim *claim, const char *what);
+
 enum { DPI_ASSUMPTIONS_MAX = 6 };
 struct dpi_text; /* base/text.h */
 

@@ -128,17 +128,12 @@ const char *dpi_claim_composition(const dpi_claim *c) {
 }
 
 static void add_labels(dpi_facts *l, const dpi_claim *c) {
-    if (c->labels) {
-        dpi_facts_int(l, "n_labels", "labels", c->n_labels);
-        dpi_facts_text(
-            l, "labels", "labels", "%s",
-            c->cluster_texts > 0
-                ? "groups of similar records: a unit is in that of the nearest public centroid"
-            : c->labels == DPI_LABELS_PUBLIC
-                ? "public: which unit has which label is no secret; a text is for one label"
-                : "private: a unit's label is a secret of the unit; a text is for one label");
-    }
+    if (c->labels && c->cluster_texts == 0)
+        dpi_facts_labels(l, c, "a text is for one label");
     if (c->cluster_texts > 0) {
+        dpi_facts_int(l, "n_labels", "labels", c->n_labels);
+        dpi_facts_text(l, "labels", "labels", "groups of similar records: a unit is in that of the "
+                                              "nearest public centroid");
         dpi_facts_int(l, "cluster_texts", NULL, c->cluster_texts);
         dpi_facts_text(l, NULL, "centroids from",
                        "%d texts of the public prompt, which cost nothing", (int)c->cluster_texts);

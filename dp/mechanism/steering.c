@@ -51,6 +51,26 @@ static dpi_status check(const dpi_claim *c, const dpi_claim_part *p, dpi_error *
     return DPI_STATUS_OK;
 }
 
+/* Each label has as many numbers; vectors are divided by how many units have it, unless that is a
+ * secret. */
+static dpi_status check_labels(const dpi_claim *c, const dpi_claim_part *p, dpi_error *err) {
+    const double *v = p->values, all = v[DPI_STEERING_LAYERS] * c->n_labels;
+    const int32_t wanted = c->adjacency == DPI_ADJACENCY_ADD_REMOVE ? DPI_LABELS_PRIVATE
+                                                                    : DPI_LABELS_PUBLIC;
+    if (!c->labels)
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_check_range("n_labels", c->n_labels, 1, DPI_STEER_LABELS_MAX, err));
+    DPI_TRY(dpi_check_range("cluster_texts", c->cluster_texts, 0, 0, err));
+    if (c->labels != wanted)
+        return dpi_fail(err, DPI_STATUS_ARG, "labels: found %s, allowed %s",
+                        dpi_labels_name(c->labels), dpi_labels_name(wanted));
+    if (v[DPI_STEERING_NUMBERS] < all || fmod(v[DPI_STEERING_NUMBERS], all) != 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "numbers: found %.10g, allowed as many for each of "
+                                             "%.10g layers of %d labels", v[DPI_STEERING_NUMBERS],
+                        v[DPI_STEERING_LAYERS], (int)c->n_labels);
+    return DPI_STATUS_OK;
+}
+
 /* Beside texts the vectors are those of a file, each as long as the others. */
 static dpi_status check_beside(const dpi_claim_part *p, dpi_error *err) {
     const double width = p->values[DPI_STEERING_NUMBERS] / p->values[DPI_STEERING_LAYERS];
@@ -68,6 +88,8 @@ static dpi_status check_beside(const dpi_claim_part *p, dpi_error *err) {
 static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     dpi_gaussian g;
     DPI_TRY(check(c, p, err));
+    if (p == &c->parts[0]) /* beside texts labels are those of the texts */
+        DPI_TRY(check_labels(c, p, err));
     p->epsilon = INFINITY;
     if (p->values[DPI_STEERING_SIGMA] == 0)
         return DPI_STATUS_OK;
@@ -89,7 +111,8 @@ static const char *warning(const dpi_claim *c, const dpi_claim_part *p) {
 }
 
 static void facts(const dpi_claim *c, const dpi_claim_part *p, dpi_facts *f) {
-    (void)c;
+    if (p == &c->parts[0] && c->labels)
+        dpi_facts_labels(f, c, "each label has vectors of its own");
     dpi_facts_text(f, NULL, "vectors", "%.0f numbers", p->values[DPI_STEERING_NUMBERS]);
 }
 

@@ -48,6 +48,8 @@ typedef struct dpi_drawing_options {
                                     finished and told */
     int32_t seeded; /* 1: random bits of text i follow from seed and i; 0 (default): the system's */
     uint64_t seed; /* with seeded */
+    const int32_t *sets; /* [n_prompts] which set of the model's control vector steers each prompt
+                            and its texts (dpi_session_steer); NULL (default): the only one */
 } dpi_drawing_options;
 
 DPI_API void dpi_drawing_options_init_size(dpi_drawing_options *options, size_t size);

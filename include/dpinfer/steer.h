@@ -32,7 +32,7 @@
 extern "C" {
 #endif
 
-enum { DPI_STEER_PER_UNIT_MAX = 64, DPI_STEER_PUBLIC_MAX = 4096 };
+enum { DPI_STEER_PER_UNIT_MAX = 64, DPI_STEER_PUBLIC_MAX = 4096, DPI_STEER_LABELS_MAX = 1024 };
 
 /* The largest noise multiplier whose noise is drawn exactly; the least is DPI_GAUSSIAN_SIGMA_MIN
  * (gaussian.h). */
@@ -44,7 +44,7 @@ typedef struct dpi_steer_options {
     const dpi_records *records; /* both must outlive the object */
     const dpi_records *public_texts; /* PUBLIC; must outlive the object; NULL (default): the model
                                         writes n_public of them itself, after the instruction */
-    int32_t n_public;        /* 2..DPI_STEER_PUBLIC_MAX; default 64 */
+    int32_t n_public;        /* of each label, 2..DPI_STEER_PUBLIC_MAX; default 64 */
     int32_t n_public_tokens; /* of each, at most; default 128 */
     dpi_bytes instruction; /* PUBLIC; what stands before each record; none: the default of
                               prompt_texts.h. Outlives the object */
@@ -75,6 +75,15 @@ typedef struct dpi_steer_options {
     dpi_bytes description; /* PUBLIC; in place of the instruction: what the records are. Texts are
                               then items of a list, as those of a run that has a description
                               (dpi_wording_choose). Outlives the object */
+    /* Where records have labels (records.h) each label has vectors of its own, with its own prompt,
+     * which {label} must stand in, and its own public texts; a unit is in those of its label. With
+     * REPLACE_BY_NULL which unit has which label is public, and vectors are divided by how many
+     * units have the label. With ADD_REMOVE it is a secret: each label counts for as many of
+     * n_units. */
+    const char *const *labels; /* [n_labels] PUBLIC; a unit with another one adds nothing. NULL
+                                  (default): those that units have; needed with ADD_REMOVE */
+    int32_t n_labels;          /* 0..DPI_STEER_LABELS_MAX */
+    int32_t reserved;
 } dpi_steer_options;
 
 DPI_API void dpi_steer_options_init_size(dpi_steer_options *options, size_t size);

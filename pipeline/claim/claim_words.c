@@ -38,6 +38,14 @@ void dpi_facts_text(dpi_facts *l, const char *key, const char *label, const char
     va_end(values);
 }
 
+void dpi_facts_labels(dpi_facts *l, const dpi_claim *c, const char *what) {
+    dpi_facts_int(l, "n_labels", "labels", c->n_labels);
+    dpi_facts_text(l, "labels", "labels", "%s; %s",
+                   c->labels == DPI_LABELS_PUBLIC
+                       ? "public: which unit has which label is no secret"
+                       : "private: a unit's label is a secret of the unit", what);
+}
+
 const char *dpi_claim_meaning(const dpi_claim *c) {
     dpi_sampler_options o;
     if (dpi_claim_sampler(c, &o)) /* a sampler says what becomes of logits */

@@ -21,8 +21,8 @@ enum { DPI_WRONG_MAX = 16 };
 /* Of which instructions are made, as in dpi_finetune_options. */
 typedef struct dpi_instruction_options {
     dpi_bytes text;
-    dpi_bytes description; /* in place of a text: records are items of a list (wording.h). Without
-                              labels */
+    dpi_bytes description; /* in place of a text: records are items of a list (wording.h), and
+                              labels stand there in words (dpi_label_to_words) */
     int32_t chat;
     const char *const *labels;
     int32_t n_labels; /* 0: one instruction */

@@ -30,10 +30,10 @@ static dpi_status check(const dpi_instruction_options *o, dpi_error *err) {
     const bool wanted = o->n_labels > 0 && o->n_attributes == 0;
     DPI_TRY(dpi_attributes_check(o, err));
     if (marked != wanted)
-        return dpi_fail(err, DPI_STATUS_ARG, "%s: found %s {label}, allowed %s labels%s",
+        return dpi_fail(err, DPI_STATUS_ARG, "%s: found %s {label}, %s labels%s",
                         o->description.data ? "description" : "instruction",
-                        marked ? "a" : "no", marked ? "with" : "without",
-                        o->n_attributes > 0 ? " that are attributes" : "");
+                        marked ? "a" : "no", marked ? "allowed with" : "needed with",
+                        o->n_attributes > 0 ? " that are no attributes" : "");
     return check_labels(o, err);
 }
 
@@ -56,18 +56,24 @@ static dpi_status make_prompts(const dpi_model *model, const dpi_instruction_opt
                                const dpi_word_rules *rules, const char *label, int32_t most,
                                dpi_prompts **prompts, dpi_error *err) {
     dpi_prompt_options p;
-    char *text = NULL;
+    char *text = NULL, *words = NULL;
     dpi_prompt_options_init(&p);
     p.public_prompt = o->text, p.description = o->description, p.chat = o->chat;
     dpi_wording_end_prompts(rules ? dpi_word_rules_wording(rules) : NULL, &p);
-    if (label && o->n_attributes == 0)
+    if (label && o->n_attributes == 0) {
         p.label = (dpi_bytes){label, strlen(label)};
+        if (o->description.data && !(words = strdup(label)))
+            return dpi_no_memory(err, "the instructions");
+        if (words)
+            dpi_label_to_words(words, p.label.n_bytes), p.label.data = words;
+    }
     if (label && o->n_attributes > 0) {
         DPI_TRY(dpi_attributes_fill(o->text, o->attributes, o->n_attributes, label, &text, err));
         p.public_prompt = (dpi_bytes){text, strlen(text)};
     }
     const dpi_status status = dpi_prompts_create(model, &p, most, prompts, err);
     free(text);
+    free(words);
     return status;
 }
 

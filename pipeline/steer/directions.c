@@ -24,32 +24,40 @@ dpi_example_format dpi_steer_format(const dpi_steer *s) {
 
 /* ---- One text -------------------------------------------------------------------------------- */
 
-enum { PROMPT, TEXT, N_SEQUENCES };
-
 static dpi_states states_of(const dpi_reader *r) {
     return (dpi_states){r->steer->layers, r->steer->n_layers, r->sums, r->sizes};
 }
 
+/* The text is read in a sequence behind those of the prompts. */
+static int32_t text_sequence(const dpi_reader *r) { return r->steer->n_sets; }
+
+static dpi_status read_prompt(dpi_reader *r, int32_t label, dpi_error *err) {
+    const dpi_prompts *prompts = r->steer->instructions.prompts[label];
+    const dpi_states states = states_of(r);
+    dpi_prompts_info info;
+    dpi_prompts_info_init(&info);
+    DPI_TRY(dpi_prompts_info_get(prompts, &info, err));
+    r->n_prompt[label] = info.n_public;
+    return dpi_session_read_states(r->session, label, dpi_prompts_public(prompts),
+                                   (size_t)info.n_public, &states, err);
+}
+
 dpi_status dpi_reader_open(const dpi_steer *s, dpi_reader *reader, dpi_error *err) {
     const dpi_steer_options *o = &s->options;
-    dpi_prompts_info info;
     dpi_session_options so;
     dpi_session_options_init(&so);
-    dpi_prompts_info_init(&info);
-    DPI_TRY(dpi_prompts_info_get(s->instructions.prompts[0], &info, err));
-    so.n_seq = N_SEQUENCES, so.n_ctx = o->n_positions;
+    so.n_seq = s->n_sets + 1, so.n_ctx = o->n_positions;
     so.n_threads = o->n_threads, so.isa = o->isa;
     so.cancel = o->cancel, so.cancel_user = o->cancel_user;
-    dpi_reader r = {.steer = s, .n_prompt = info.n_public};
-    r.sums = dpi_private_malloc((size_t)s->n * sizeof *r.sums);
+    dpi_reader r = {.steer = s};
+    r.sums = dpi_private_malloc((size_t)s->n_one * sizeof *r.sums);
     r.sizes = dpi_private_malloc((size_t)s->n_layers * sizeof *r.sizes);
-    dpi_status status = r.sums && r.sizes ? dpi_session_create(o->model, &so, &r.session, err)
-                                          : no_memory(err);
-    const dpi_states states = states_of(&r);
-    if (status == DPI_STATUS_OK)
-        status = dpi_session_read_states(r.session, PROMPT,
-                                         dpi_prompts_public(s->instructions.prompts[0]),
-                                         (size_t)r.n_prompt, &states, err);
+    r.n_prompt = dpi_calloc((size_t)s->n_sets, sizeof *r.n_prompt);
+    dpi_status status = r.sums && r.sizes && r.n_prompt
+                            ? dpi_session_create(o->model, &so, &r.session, err)
+                            : no_memory(err);
+    for (int32_t i = 0; i < s->n_sets && status == DPI_STATUS_OK; i++)
+        status = read_prompt(&r, i, err);
     *reader = r;
     if (status != DPI_STATUS_OK)
         dpi_reader_close(reader);
@@ -60,6 +68,7 @@ void dpi_reader_close(dpi_reader *r) {
     dpi_session_free(r->session);
     dpi_private_free(r->sums);
     dpi_private_free(r->sizes);
+    free(r->n_prompt);
     *r = (dpi_reader){0};
 }
 
@@ -69,19 +78,20 @@ void dpi_reader_close(dpi_reader *r) {
 static dpi_status read_text(dpi_reader *r, const dpi_example *x, int32_t *n_tokens,
                             dpi_error *err) {
     const dpi_steer *s = r->steer;
-    const int32_t room = s->options.n_positions - r->n_prompt;
+    const int32_t n_prompt = x->tokens ? r->n_prompt[x->label] : 0;
+    const int32_t room = s->options.n_positions - n_prompt, seq = text_sequence(r);
     const int32_t n = x->tokens ? x->n - 1 : 0;
     const dpi_states states = states_of(r);
-    memset(r->sums, 0, (size_t)s->n * sizeof *r->sums);
+    memset(r->sums, 0, (size_t)s->n_one * sizeof *r->sums);
     memset(r->sizes, 0, (size_t)s->n_layers * sizeof *r->sizes);
     *n_tokens = n < room ? n : room;
     if (*n_tokens < 1) {
         *n_tokens = 0;
         return DPI_STATUS_OK;
     }
-    dpi_session_reset(r->session, TEXT);
-    DPI_TRY(dpi_session_fork(r->session, PROMPT, TEXT, r->n_prompt, err));
-    return dpi_session_read_states(r->session, TEXT, x->tokens, (size_t)*n_tokens, &states, err);
+    dpi_session_reset(r->session, seq);
+    DPI_TRY(dpi_session_fork(r->session, x->label, seq, n_prompt, err));
+    return dpi_session_read_states(r->session, seq, x->tokens, (size_t)*n_tokens, &states, err);
 }
 
 /* ---- Public texts ---------------------------------------------------------------------------- */
@@ -111,18 +121,20 @@ static double spread_of(const double *texts, int64_t n, int64_t stride, const do
     return distances[n / 2];
 }
 
-/* texts [n_texts, n]: each one's mean over its tokens. */
-static dpi_status read_texts(dpi_reader *r, const dpi_examples *examples, double *texts,
-                             int64_t *n_texts, dpi_public_states *at, dpi_error *err) {
+/* texts [n_texts, n_one]: of those of a label each one's mean over its tokens. at: the label's. */
+static dpi_status read_texts(dpi_reader *r, const dpi_examples *examples, int32_t label,
+                             double *texts, int64_t *n_texts, const dpi_public_states *at,
+                             dpi_error *err) {
     const dpi_steer *s = r->steer;
     double n_all = 0;
     for (size_t i = 0; i < examples->n_records; i++) {
-        double *text = texts + *n_texts * s->n;
-        int32_t n;
-        DPI_TRY(read_text(r, &examples->of[i], &n, err));
+        double *text = texts + *n_texts * s->n_one;
+        int32_t n = 0;
+        if (examples->of[i].label == label)
+            DPI_TRY(read_text(r, &examples->of[i], &n, err));
         if (n == 0)
             continue;
-        for (int64_t c = 0; c < s->n; c++)
+        for (int64_t c = 0; c < s->n_one; c++)
             text[c] = r->sums[c] / n;
         for (int32_t l = 0; l < s->n_layers; l++)
             at->size[l] += r->sizes[l];
@@ -134,22 +146,26 @@ static dpi_status read_texts(dpi_reader *r, const dpi_examples *examples, double
     return DPI_STATUS_OK;
 }
 
-static dpi_status find_states(dpi_reader *r, const dpi_examples *examples, double *texts,
-                              double *distances, dpi_public_states *at, dpi_error *err) {
+/* at: the label's. */
+static dpi_status find_states(dpi_reader *r, const dpi_examples *examples, int32_t label,
+                              double *texts, double *distances, const dpi_public_states *at,
+                              dpi_error *err) {
     const dpi_steer *s = r->steer;
+    const bool labelled = s->labels.n > 0;
     int64_t n = 0;
-    DPI_TRY(read_texts(r, examples, texts, &n, at, err));
+    DPI_TRY(read_texts(r, examples, label, texts, &n, at, err));
     for (int64_t i = 0; i < n; i++)
-        for (int64_t c = 0; c < s->n; c++)
-            at->mean[c] += texts[i * s->n + c] / (double)n;
+        for (int64_t c = 0; c < s->n_one; c++)
+            at->mean[c] += texts[i * s->n_one + c] / (double)n;
     for (int32_t l = 0; l < s->n_layers && n > 1; l++)
-        at->spread[l] = spread_of(texts + l * s->n_embd, n, s->n, at->mean + l * s->n_embd,
+        at->spread[l] = spread_of(texts + l * s->n_embd, n, s->n_one, at->mean + l * s->n_embd,
                                   s->n_embd, distances);
     for (int32_t l = 0; l < s->n_layers; l++)
         if (!(at->spread[l] > 0 && isfinite(at->spread[l]) && isfinite(at->size[l])))
             return dpi_fail(err, DPI_STATUS_ARG,
-                            "public texts: found %lld that have tokens, which lie %g apart after "
-                            "layer %d; needed are two or more that differ",
+                            "public texts%s%s: found %lld that have tokens, which lie %g apart "
+                            "after layer %d; needed are two or more that differ",
+                            labelled ? " of " : "", labelled ? s->labels.names[label] : "",
                             (long long)n, at->spread[l], (int)s->layers[l]);
     return DPI_STATUS_OK;
 }
@@ -157,15 +173,20 @@ static dpi_status find_states(dpi_reader *r, const dpi_examples *examples, doubl
 dpi_status dpi_public_states_find(dpi_reader *r, const dpi_examples *examples,
                                   dpi_public_states *states, dpi_error *err) {
     const dpi_steer *s = r->steer;
-    const size_t n_layers = (size_t)s->n_layers, n = (size_t)s->n;
-    dpi_public_states at = {.mean = dpi_calloc(n, sizeof(double)),
-                            .spread = dpi_calloc(n_layers, sizeof(double)),
-                            .size = dpi_calloc(n_layers, sizeof(double))};
-    double *texts = dpi_calloc(examples->n_records * n + 1, sizeof *texts);
+    const size_t n_sets = (size_t)s->n_sets, n_layers = (size_t)s->n_layers;
+    const size_t n_one = (size_t)s->n_one;
+    dpi_public_states at = {.mean = dpi_calloc(n_sets * n_one, sizeof(double)),
+                            .spread = dpi_calloc(n_sets * n_layers, sizeof(double)),
+                            .size = dpi_calloc(n_sets * n_layers, sizeof(double))};
+    double *texts = dpi_calloc(examples->n_records * n_one + 1, sizeof *texts);
     double *distances = dpi_calloc(examples->n_records + 1, sizeof *distances);
-    const dpi_status status = at.mean && at.spread && at.size && texts && distances
-                                  ? find_states(r, examples, texts, distances, &at, err)
-                                  : no_memory(err);
+    dpi_status status = at.mean && at.spread && at.size && texts && distances ? DPI_STATUS_OK
+                                                                              : no_memory(err);
+    for (size_t i = 0; i < n_sets && status == DPI_STATUS_OK; i++) {
+        const dpi_public_states of_label = {at.mean + i * n_one, at.spread + i * n_layers,
+                                            at.size + i * n_layers};
+        status = find_states(r, examples, (int32_t)i, texts, distances, &of_label, err);
+    }
     free(texts);
     free(distances);
     *states = at;
@@ -176,8 +197,8 @@ dpi_status dpi_public_states_find(dpi_reader *r, const dpi_examples *examples,
 
 /* ---- Records --------------------------------------------------------------------------------- */
 
-/* vector [n]: the mean over the records of a unit, from the mean of public texts, in units of their
- * spread. A unit without a record that has tokens: zeros. */
+/* vector [n]: the mean over the records of a unit, from the mean of public texts of its label, in
+ * units of their spread; zeros for other labels, and of a unit without a record that has tokens. */
 static dpi_status read_unit(dpi_reader *r, const dpi_examples *examples, size_t unit,
                             double *vector, dpi_error *err) {
     const dpi_steer *s = r->steer;
@@ -189,8 +210,9 @@ static dpi_status read_unit(dpi_reader *r, const dpi_examples *examples, size_t 
         if (i == SIZE_MAX)
             break;
         DPI_TRY(read_text(r, &examples->of[i], &n, err));
-        for (int64_t c = 0; c < s->n && n > 0; c++)
-            vector[c] += (r->sums[c] / n - s->at.mean[c]) / s->at.spread[c / s->n_embd];
+        const int64_t at = n > 0 ? examples->of[i].label * s->n_one : 0;
+        for (int64_t c = at; c < at + s->n_one && n > 0; c++)
+            vector[c] += (r->sums[c - at] / n - s->at.mean[c]) / s->at.spread[c / s->n_embd];
         n_records += n > 0;
     }
     for (int64_t c = 0; c < s->n && n_records > 1; c++)
@@ -198,7 +220,7 @@ static dpi_status read_unit(dpi_reader *r, const dpi_examples *examples, size_t 
     return DPI_STATUS_OK;
 }
 
-/* C over all layers together: each is as long as its public texts lie apart. */
+/* C over all layers of a label together: each is as long as its public texts lie apart. */
 static double clip_of(const dpi_steer *s) {
     return s->options.clip * sqrt((double)s->n_layers);
 }
@@ -244,14 +266,17 @@ static double kept_of(const int64_t *sum, int32_t n, double deviation) {
 }
 
 void dpi_directions_make(const dpi_steer *s, const int64_t *sum, float *vectors) {
-    const double one = (double)(INT64_C(1) << DPI_GRADIENT_SHIFT) * (double)s->options.n_units;
     const double deviation =
         s->claim.parts[0].values[DPI_STEERING_SIGMA] * (double)dpi_gradient_bound(s->n);
-    for (int32_t l = 0; l < s->n_layers; l++) {
-        const int64_t *of_layer = sum + (int64_t)l * s->n_embd;
+    for (int32_t i = 0; i < s->n_sets * s->n_layers; i++) {
+        const int32_t label = i / s->n_layers;
+        const double n_units = s->labels.n > 0 ? s->labels.n_units[label]
+                                               : (double)s->options.n_units;
+        const double one = (double)(INT64_C(1) << DPI_GRADIENT_SHIFT) * n_units;
+        const int64_t *of_layer = sum + (int64_t)i * s->n_embd;
         const double by = kept_of(of_layer, s->n_embd, deviation) * clip_of(s) / one *
-                          s->at.spread[l] * s->at.size[l];
+                          s->at.spread[i] * s->at.size[i];
         for (int32_t c = 0; c < s->n_embd; c++)
-            vectors[(int64_t)l * s->n_embd + c] = (float)((double)of_layer[c] * by);
+            vectors[(int64_t)i * s->n_embd + c] = (float)((double)of_layer[c] * by);
     }
 }

@@ -81,7 +81,8 @@ static dpi_status read_layers(dpi_steer *s, dpi_error *err) {
     memcpy(s->layers, layers, (size_t)s->n_layers * sizeof *layers);
     s->options.layers = s->layers, s->options.n_layers = s->n_layers;
     s->n_embd = o->model->config.n_embd;
-    s->n = (int64_t)s->n_layers * s->n_embd;
+    s->n_one = (int64_t)s->n_layers * s->n_embd;
+    s->n = s->n_sets * s->n_one;
     return DPI_STATUS_OK;
 }
 
@@ -117,6 +118,9 @@ dpi_status dpi_steer_settle(dpi_steer *s, dpi_error *err) {
     DPI_TRY(dpi_check_range("positions", o->n_positions, 3, info.n_ctx_train, err));
     if (o->n_threads == 0)
         o->n_threads = dpi_processors();
+    DPI_TRY(dpi_steer_labels_make(o, &s->labels, err));
+    s->n_sets = s->labels.n > 0 ? s->labels.n : 1;
+    DPI_TRY(dpi_check_range("public texts", (int64_t)o->n_public * s->n_sets, 2, 1 << 20, err));
     DPI_TRY(read_layers(s, err));
     DPI_TRY(find_sigma(o, &sigma, err));
     dpi_claim_init(c);
@@ -124,6 +128,10 @@ dpi_status dpi_steer_settle(dpi_steer *s, dpi_error *err) {
     c->record_kind = dpi_records_kind(o->records);
     c->max_per_unit = dpi_records_has_units(o->records) ? o->max_per_unit : 0;
     c->n_units = o->n_units;
+    if (s->labels.n > 0)
+        c->labels = o->adjacency == DPI_ADJACENCY_ADD_REMOVE ? DPI_LABELS_PRIVATE
+                                                             : DPI_LABELS_PUBLIC;
+    c->n_labels = s->labels.n;
     c->delta = o->delta;
     c->randomness = o->seeded ? DPI_RANDOMNESS_SEED : DPI_RANDOMNESS_SYSTEM;
     dpi_claim_name_text(c->model_name, sizeof c->model_name, info.name);

@@ -21,10 +21,11 @@
 
 static dpi_status open_all(dpi_steer *s, dpi_error *err) {
     const dpi_steer_options *o = &s->options;
+    DPI_TRY(dpi_steer_settle(s, err));
     const dpi_instruction_options of = {
         .text = o->instruction, .description = o->description, .chat = o->chat,
+        .labels = (const char *const *)s->labels.names, .n_labels = s->labels.n,
         .n_positions = o->n_positions};
-    DPI_TRY(dpi_steer_settle(s, err));
     return dpi_instructions_make(o->model, &of, &s->instructions, err);
 }
 
@@ -48,6 +49,7 @@ void dpi_steer_free(dpi_steer *s) {
     if (!s)
         return;
     dpi_public_states_free(&s->at);
+    dpi_steer_labels_free(&s->labels);
     dpi_instructions_free(&s->instructions);
     dpi_private_free(s->pays);
     free(s->layers);
@@ -64,8 +66,8 @@ static dpi_status open_drawing(const dpi_steer *s, dpi_drawing **drawing, dpi_er
     const dpi_steer_options *o = &s->options;
     dpi_drawing_options d;
     dpi_drawing_options_init(&d);
-    d.model = o->model, d.prompts = s->instructions.prompts, d.n_prompts = 1;
-    d.n_texts = o->n_public, d.rules = s->instructions.rules;
+    d.model = o->model, d.prompts = s->instructions.prompts, d.n_prompts = s->n_sets;
+    d.n_texts = o->n_public * s->n_sets, d.rules = s->instructions.rules;
     const int32_t room = o->n_positions - s->instructions.longest;
     d.method.n_tokens = o->n_public_tokens < room ? o->n_public_tokens : room;
     d.session.n_threads = o->n_threads, d.session.isa = o->isa;
@@ -74,9 +76,10 @@ static dpi_status open_drawing(const dpi_steer *s, dpi_drawing **drawing, dpi_er
     return dpi_drawing_open(&d, drawing, err);
 }
 
-/* One line of a .jsonl. */
-static dpi_status add_line(dpi_text *lines, const dpi_drawn_text *text, dpi_error *err) {
-    json_t *line = json_pack("{s:s%}", "text", text->data, text->n_bytes);
+/* One line of a .jsonl; label NULL: there are none. */
+static dpi_status add_line(dpi_text *lines, const dpi_drawn_text *text, const char *label,
+                           dpi_error *err) {
+    json_t *line = json_pack("{s:s%, s:s*}", "text", text->data, text->n_bytes, "label", label);
     size_t n_bytes;
     char *json = line ? dpi_json_text(line, JSON_COMPACT, &n_bytes) : NULL;
     if (json)
@@ -96,7 +99,8 @@ static dpi_status draw_lines(const dpi_steer *s, dpi_text *lines, dpi_error *err
     while (status == DPI_STATUS_OK && text.index >= 0) {
         status = dpi_drawing_next(drawing, &text, err);
         if (status == DPI_STATUS_OK && text.index >= 0)
-            status = add_line(lines, &text, err);
+            status = add_line(lines, &text, s->labels.n > 0 ? s->labels.names[text.prompt] : NULL,
+                              err);
     }
     dpi_drawing_free(drawing);
     return status;
@@ -105,10 +109,13 @@ static dpi_status draw_lines(const dpi_steer *s, dpi_text *lines, dpi_error *err
 /* What the model writes by itself, as records. */
 static dpi_status draw_texts(const dpi_steer *s, dpi_records **texts, dpi_error *err) {
     dpi_text lines = {0};
+    dpi_records_options o;
+    dpi_records_options_init(&o);
+    o.label_field = s->labels.n > 0 ? "label" : NULL;
     dpi_status status = draw_lines(s, &lines, err);
     if (status == DPI_STATUS_OK)
-        status = dpi_records_open_buffer(lines.data, lines.n_bytes, DPI_RECORD_LINE, NULL, texts,
-                                         err);
+        status =
+            dpi_records_open_buffer(lines.data, lines.n_bytes, DPI_RECORD_LINE, &o, texts, err);
     free(lines.data);
     return status;
 }

@@ -8,20 +8,35 @@
 #include "engine/states.h"
 #include "pipeline/finetune/examples.h"
 
-/* Where the states of public texts lie. PUBLIC. */
+/* Where the states of the public texts of each label lie. PUBLIC. */
 typedef struct dpi_public_states {
-    double *mean;   /* [n_layers, n_embd] over texts, of states that are divided by their size */
-    double *spread; /* [n_layers] median distance of a text from the mean, above 0 */
-    double *size;   /* [n_layers] mean over tokens of the root mean square */
+    double *mean;   /* [n_sets, n_layers, n_embd] over texts, of states divided by their size */
+    double *spread; /* [n_sets, n_layers] median distance of a text from the mean, above 0 */
+    double *size;   /* [n_sets, n_layers] mean over tokens of the root mean square */
 } dpi_public_states;
+
+/* PUBLIC. */
+typedef struct dpi_steer_labels {
+    char **names;    /* [n] strings */
+    double *n_units; /* [n] that the vectors of each are divided by */
+    int32_t n;       /* 0: there are no labels */
+} dpi_steer_labels;
+
+/* Errors: ARG, LIMIT, MEMORY; *labels is to be freed then, too. */
+DPI_MUST_CHECK dpi_status dpi_steer_labels_make(const dpi_steer_options *options,
+                                                dpi_steer_labels *labels, dpi_error *err);
+void dpi_steer_labels_free(dpi_steer_labels *labels);
 
 struct dpi_steer {
     dpi_steer_options options; /* n_threads, n_units and layers settled */
     int32_t *layers;           /* [n_layers] own */
+    dpi_steer_labels labels;
+    int32_t n_sets; /* labels, or 1 */
     int32_t n_layers, n_embd;
-    int64_t n; /* n_layers n_embd: numbers */
+    int64_t n_one; /* n_layers n_embd: numbers of a set */
+    int64_t n;     /* of all sets, one after the other */
     dpi_claim claim; /* of steering alone */
-    dpi_instructions instructions; /* one */
+    dpi_instructions instructions; /* [n_sets] */
     dpi_public_states at;
     bool prepared, released;
     int64_t charge;  /* of the ledger; 0: none */
@@ -37,8 +52,8 @@ DPI_MUST_CHECK dpi_status dpi_steer_settle(dpi_steer *steer, dpi_error *err);
 typedef struct dpi_reader {
     const dpi_steer *steer;
     dpi_session *session;
-    double *sums, *sizes; /* of one text: [n], [n_layers] */
-    int32_t n_prompt;
+    double *sums, *sizes; /* of one text: [n_one], [n_layers] */
+    int32_t *n_prompt;    /* [n_sets] tokens of each prompt, in the sequence of this number */
 } dpi_reader;
 
 DPI_MUST_CHECK dpi_status dpi_reader_open(const dpi_steer *steer, dpi_reader *reader,

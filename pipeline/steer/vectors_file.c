@@ -16,16 +16,22 @@ static void name_layer(int32_t layer, char name[32]) {
     snprintf(name, 32, "direction.%d", (int)layer);
 }
 
+/* The vectors of a layer, of one label after the other. */
+static const float *vectors_of(const dpi_steer *s, int32_t label, int32_t layer) {
+    return s->vectors + ((int64_t)label * s->n_layers + layer) * s->n_embd;
+}
+
 static void hash_vectors(const dpi_steer *s, char hex[DPI_DIGEST_HEX + 1]) {
-    const int64_t shape[4] = {s->n_embd, 1, 1, 1};
+    const int64_t shape[4] = {s->n_embd, s->n_sets, 1, 1};
     struct sha256_ctx hash;
     sha256_init(&hash);
     for (int32_t l = 0; l < s->n_layers; l++) {
         char name[32];
         name_layer(s->layers[l], name);
         dpi_tensors_hash_head(&hash, name, DPI_TYPE_F32, shape);
-        sha256_update(&hash, (size_t)s->n_embd * sizeof(float),
-                      (const uint8_t *)(s->vectors + (int64_t)l * s->n_embd));
+        for (int32_t label = 0; label < s->n_sets; label++)
+            sha256_update(&hash, (size_t)s->n_embd * sizeof(float),
+                          (const uint8_t *)vectors_of(s, label, l));
     }
     dpi_digest_end(&hash, hex);
 }
@@ -52,15 +58,15 @@ static void put_head(dpi_gguf_builder *w, const dpi_steer *s, const char *hex) {
 }
 
 static void put_tensors(dpi_gguf_builder *w, const dpi_steer *s) {
-    const int64_t shape[1] = {s->n_embd};
+    const int64_t shape[2] = {s->n_embd, s->n_sets};
     for (int32_t l = 0; l < s->n_layers; l++) {
         char name[32];
         name_layer(s->layers[l], name);
-        dpi_gguf_put_tensor(w, name, DPI_TYPE_F32, 1, shape);
+        dpi_gguf_put_tensor(w, name, DPI_TYPE_F32, s->labels.n > 0 ? 2 : 1, shape);
     }
     for (int32_t l = 0; l < s->n_layers; l++)
-        dpi_gguf_put_data(w, s->vectors + (int64_t)l * s->n_embd,
-                          (uint64_t)s->n_embd * sizeof(float));
+        for (int32_t label = 0; label < s->n_sets; label++)
+            dpi_gguf_put_data(w, vectors_of(s, label, l), (uint64_t)s->n_embd * sizeof(float));
 }
 
 dpi_status dpi_steer_write(dpi_steer *s, const char *path, int fd, dpi_error *err) {

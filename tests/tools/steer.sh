@@ -115,7 +115,50 @@ works generate m.gguf --steer e.gguf --describe notes --num 3 -n 5 --seed 1 --js
 expect_same out listed
 works generate m.gguf --steer e.gguf --instruction notes --num 3 -n 5 --seed 1 --jsonl
 expect_different out listed
+# ---- Labels: each has vectors of its own ------------------------------------------------------
+echo kind,text >kinds.csv
+for i in 1 2 3 4 5 6; do echo "$((i % 2))_x,Record $i of Anna and others."; done >>kinds.csv
+printf '%s\n' kind,text "1_x,abc" "1_x,some more" "0_x,and others" "0_x,a letter" >public_kinds.csv
+kinds="kinds.csv --delta 1e-3 --label-field kind --positions 64 -t 1 --public public_kinds.csv"
+works ledger init labels --dataset all --epsilon 10 --delta 1e-3
+refuse_each 2 steer m.gguf <<END
+$kinds --describe notes -o k.gguf --epsilon 1 | --describe: found no {label}, needed with labels
+$brief --describe notes -o k.gguf --epsilon 1 --label-names public.csv | --label-names needs
+$kinds --describe {label} -o k.gguf --epsilon 1 --label-names public.csv | found no unit of 'text'
+$kinds --describe {label} -o k.gguf --epsilon 1 --adjacency add-remove --units 9 | needed with add
+END
+works steer m.gguf $kinds --epsilon 8 --describe {label} --ledger labels -o k.gguf
+expect_err "labels             2" "public: which unit has which label" "vectors            64 numbers"
+works ledger show labels; expect_out "1 sum"
+works verify k.gguf; expect_out PRIVATE
+works inspect m.gguf --control-vector k.gguf; expect_out "sets of vectors    2"
+drawn="generate m.gguf --steer k.gguf --control-vector-scale 20 --seed 3 -n 9 --jsonl"
+works $drawn --num 4 --report k.json -o k.jsonl
+works verify k.json --output k.jsonl --steer k.gguf; expect_out PRIVATE
+# The bits of a text follow from the seed and its number, so that text 1 is the same of its label.
+echo "2 0_x" >one; works $drawn --num-per-label one; cp out one.jsonl
+echo "2 1_x" >two; works $drawn --num-per-label two
+python3 - <<'P' || bad "vectors of another label"
+import json
+of, one, two = ([json.loads(line) for line in open(f)] for f in ("k.jsonl", "one.jsonl", "out"))
+assert [t["text_label"] for t in of] == ["1_x", "0_x", "1_x", "0_x"], of
+assert of[1]["text"] == one[1]["text"] and of[0]["text"] == two[0]["text"], (of, one, two)
+assert one[0]["text"] != two[0]["text"], (one, two)
+P
+# Whoever knows no labels cannot use them, and pays nothing.
+works ledger init untouched --dataset all --epsilon 10 --delta 1e-3
+refuse 2 "has 2 sets, of labels" run m.gguf kinds.csv -B 2 -n 5 --rho .1 --delta 1e-3 \
+    --control-vector k.gguf --ledger untouched
+works ledger show untouched --json; expect_out '"n_charges": 0'
+refuse 2 "has 2 sets, of labels" run m.gguf kinds.csv -B 2 -n 5 --rho .1 --delta 1e-3 --steer k.gguf
+sed 's/"n_labels":2/"n_labels":1/' k.gguf >forged.gguf; expect_different k.gguf forged.gguf
+"$dpinfer" verify forged.gguf >out 2>err && bad "a claim of fewer labels is verified"
 # The model writes the public texts itself.
+printf '0_x\n1_x\n' >both
+works steer m.gguf ${kinds/--public public_kinds.csv/} --public-texts 4 --describe {label} \
+    --epsilon 2 --adjacency add-remove --units 9 --label-names both -o l.gguf
+expect_err "private: a unit's label is a secret"
+works verify l.gguf; expect_out PRIVATE
 works steer m.gguf ${brief/--public public.csv/} --public-texts 4 --epsilon 2 -o d.gguf
 works verify d.gguf; expect_out "PRIVATE"
 finish

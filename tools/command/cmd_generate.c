@@ -39,6 +39,7 @@ typedef struct generating {
     const char *attributes[DPI_LABEL_FIELDS_MAX]; /* names, in the task */
     int32_t n_attributes;
     int32_t *shares; /* [n_labels] texts of each; NULL: as many of each */
+    int32_t *sets;   /* [n_labels] of the vectors' file; NULL: it has vectors of no label */
     dpi_prompts **prompts; /* [n_prompts]: [n_labels], or one */
     int32_t n_prompts;
     dpi_drawing *drawing;
@@ -85,11 +86,23 @@ static int split_attributes(generating *g) {
     return CLI_OK;
 }
 
-static bool has_label(const generating *g, const char *label) {
+static int find_label(const generating *g, const char *label) {
     for (int32_t i = 0; i < g->n_labels; i++)
         if (strcmp(g->labels[i], label) == 0)
-            return true;
-    return false;
+            return i;
+    return -1;
+}
+
+/* Steering vectors with labels are in their order in the file: [own] of those of the command line,
+ * or of all. */
+static int find_sets(generating *g) {
+    const int32_t n = g->own.n > 0 ? g->own.n : g->n_labels;
+    if (!g->a->v[OPT_STEER].given || !g->labels)
+        return CLI_OK;
+    g->sets = calloc((size_t)n, sizeof *g->sets);
+    for (int32_t i = 0; g->sets && i < n; i++)
+        g->sets[i] = g->own.n > 0 ? find_label(g, g->own.names[i]) : i;
+    return g->sets ? CLI_OK : cli_no_memory("the texts");
 }
 
 /* Labels of the command line in place of the adapter's, which has all of them. */
@@ -101,8 +114,10 @@ static int read_labels(generating *g) {
     if (code == CLI_OK)
         code = label_options_read(g->a, &g->own, &unused);
     for (int32_t i = 0; i < g->own.n && code == CLI_OK; i++)
-        if (g->claimed && !has_label(g, g->own.names[i]))
+        if (g->claimed && find_label(g, g->own.names[i]) < 0)
             code = cli_fail(CLI_USAGE, "the adapter has no label '%s'", g->own.names[i]);
+    if (code == CLI_OK)
+        code = find_sets(g);
     if (code != CLI_OK || g->own.n == 0)
         return code;
     free_labels(g);
@@ -189,12 +204,20 @@ static int make_prompt(generating *g, const dpi_model_info *model,
                        const dpi_prompt_options *common, int32_t i) {
     dpi_prompt_options o = *common;
     dpi_error err;
-    char *made;
+    char *made, *words = NULL;
     dpi_status status = prompt_options(g, i, &o, &made, &err);
+    if (o.description.data && o.label.data) {
+        words = strdup(o.label.data);
+        if (!words)
+            return cli_no_memory("the texts");
+        dpi_label_to_words(words, o.label.n_bytes);
+        o.label.data = words;
+    }
     if (status == DPI_STATUS_OK)
         status = dpi_prompts_create(g->model, &o, model->n_ctx_train - g->drawn.n_tokens,
                                     &g->prompts[i], &err);
     free(made);
+    free(words);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
 }
 
@@ -364,6 +387,7 @@ static int open_drawing(generating *g) {
     dpi_drawing_options_init(&o);
     o.model = g->model, o.mask = g->mask, o.rules = g->rules;
     o.prompts = g->prompts, o.n_prompts = g->n_prompts, o.shares = g->shares;
+    o.sets = g->sets;
     o.n_texts = g->n_texts, o.method = g->drawn;
     if (v[OPT_PARALLEL].given)
         o.n_parallel = (int32_t)(v[OPT_PARALLEL].i < DPI_DRAWING_PARALLEL_MAX
@@ -488,6 +512,7 @@ static void close_all(generating *g) {
     dpi_grammar_free(g->grammar);
     free_labels(g);
     label_options_free(&g->own);
+    free(g->sets);
     free(g->description);
     dpi_finetune_task_free(&g->task);
     dpi_model_close(g->model);

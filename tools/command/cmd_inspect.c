@@ -147,6 +147,8 @@ static int inspect_main(const args *a) {
         add_adapter(&f, &info, a->v[OPT_LORA].s);
     if (info.n_controlled > 0)
         facts_int(&f, "control_vector_layers", "layers with a vector", info.n_controlled);
+    if (info.n_control_sets > 1)
+        facts_int(&f, "control_vector_sets", "sets of vectors", info.n_control_sets);
     if (a->v[OPT_CHECK].i)
         facts_text(&f, "check", "check", "every weight is finite");
     if (code == CLI_OK)

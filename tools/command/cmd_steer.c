@@ -5,6 +5,7 @@
 
 #include "dpinfer/steer.h"
 #include "tools/command/commands.h"
+#include "tools/options/label_options.h"
 #include "tools/options/ledger_options.h"
 #include "tools/options/paths.h"
 #include "tools/options/records_options.h"
@@ -21,6 +22,7 @@ typedef struct steering {
     char dataset[DPI_DATASET_NAME_MAX + 1];
     int32_t layers[LAYERS_MAX];
     int32_t n_layers;
+    label_input labels;
     dpi_records *records, *public_texts;
     dpi_model *model;
     dpi_steer *steer;
@@ -41,6 +43,8 @@ static int check_options(const args *a) {
         return cli_fail(CLI_USAGE, v[OPT_TUNE_UNITS].given
                                        ? "--units: allowed with --adjacency add-remove"
                                        : "--units N: needed with --adjacency add-remove");
+    if (v[OPT_LABEL_NAMES].given && !v[OPT_LABEL_FIELD].given)
+        return cli_fail(CLI_USAGE, "--label-names needs --label-field");
     if (v[OPT_MAX_PER_UNIT].given && !v[OPT_UNIT_FIELD].given)
         return cli_fail(CLI_USAGE, "--max-per-unit needs --unit-field");
     if (v[OPT_INSTRUCTION].given && v[OPT_DESCRIBE].given)
@@ -75,6 +79,7 @@ static dpi_steer_options options_of(const steering *s) {
     o.instruction.n_bytes = v[OPT_INSTRUCTION].s ? strlen(v[OPT_INSTRUCTION].s) : 0;
     if (v[OPT_DESCRIBE].given)
         o.description = (dpi_bytes){v[OPT_DESCRIBE].s, strlen(v[OPT_DESCRIBE].s)};
+    o.labels = s->labels.names, o.n_labels = s->labels.n;
     o.n_positions = (int32_t)v[OPT_POSITIONS].i;
     if (v[OPT_MAX_PER_UNIT].given)
         o.max_per_unit = (int32_t)v[OPT_MAX_PER_UNIT].i;
@@ -108,6 +113,7 @@ static int open_all(steering *s) {
     const args *a = s->a;
     const dpi_model_options model = options_model(a);
     dpi_records_options records;
+    dpi_release_options unused = {0};
     int code = check_options(a);
     if (code == CLI_OK)
         code = paths_check_command(a);
@@ -115,6 +121,8 @@ static int open_all(steering *s) {
         code = records_options(a, &records);
     if (code == CLI_OK)
         code = read_layers(s);
+    if (code == CLI_OK)
+        code = label_options_read(a, &s->labels, &unused);
     if (code == CLI_OK && !a->v[OPT_TUNE_PLAN].i)
         code = ledger_options_open(a, false, &s->ledger, s->dataset);
     if (code == CLI_OK)
@@ -175,6 +183,7 @@ static int steer_main(const args *a) {
     dpi_records_close(s.records);
     dpi_records_close(s.public_texts);
     dpi_ledger_close(s.ledger);
+    label_options_free(&s.labels);
     return code;
 }
 
@@ -193,6 +202,8 @@ const command command_steer = {
         "and added in integers, and the sum gets noise once. Whatever is then written costs\n"
         "nothing more:\n"
         "  dpinfer generate MODEL --steer FILE --num 1000\n\n"
+        "With --label-field each label has vectors of its own, for the same epsilon: {label} then\n"
+        "stands in --describe or --instruction, and 'generate' writes as many texts of each.\n\n"
         "With --describe texts have the form of those of 'run --describe', and 'generate' finds\n"
         "in the file how.\n\n"
         "The noise is the least that --epsilon at --delta allows. --ledger is charged before a\n"

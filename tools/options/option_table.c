@@ -122,7 +122,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .other_help = "init, charge: where the IDs of those stand who are protected; without it "
                       "each record is"},
     [OPT_LABEL_FIELD] = {.name = "label-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | GENERATES | CMD_FINETUNE | CMD_RECORDS | CMD_PREVIEW, .arg = "NAME",
+        .commands = CMD_EVAL | GENERATES | LEARNS | CMD_RECORDS | CMD_PREVIEW, .arg = "NAME",
         .help = "field or column with a label: each text is for one, which {label} in a prompt "
                 "names"},
     [OPT_LABELS] = {.name = "labels", .group = GROUP_DATA, .type = OPT_ENUM,
@@ -130,10 +130,10 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "which unit has which label is public (batches by position), or a secret (hash or "
                 "draw); without it what the batches need"},
     [OPT_LABEL_NAMES] = {.name = "label-names", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_PREVIEW, .arg = "FILE",
+        .commands = GENERATES | LEARNS | CMD_GENERATE | CMD_PREVIEW, .arg = "FILE",
         .help = "labels, one a line; needed where they are private. --num texts, as many of each. "
                 "After a TAB what {label} stands for in prompts",
-        .other = CMD_FINETUNE,
+        .other = LEARNS,
         .other_help = "labels, one a line, which are public: a unit with another one adds "
                       "nothing"},
     [OPT_NUM_PER_LABEL] = {.name = "num-per-label", .group = GROUP_DATA, .type = OPT_STRING,

@@ -1,0 +1,220 @@
+/* Steering vectors of labels: each label's are those that it would have alone, a unit is in those of
+ * its label and nowhere else, and whoever writes with them finds them in their order. */
+#include <math.h>
+
+#include "dp/exact/gradient.h"
+#include "dpinfer/finetune.h"
+#include "dpinfer/report.h"
+#include "tests/pipeline/steering.h"
+
+#define LABELLED                                                                                   \
+    "who,kind,text\na,b_2,one of a\nb,c,one of b\nc,b_2,two of c\nd,c,of d\na,b_2,three of a\n"    \
+    "e,c,more\nf,other,nobody\nb,b_2,of another label\n"
+#define ONLY_B "who,kind,text\na,b_2,one of a\nc,b_2,two of c\na,b_2,three of a\n"
+#define ONLY_C "who,kind,text\nb,c,one of b\nd,c,of d\ne,c,more\n"
+#define PUBLIC_B "kind,text\nb_2,abc\nb_2,some more\nb_2,and others\n"
+#define PUBLIC_C "kind,text\nc,tickets\nc,a letter\nc,and then\n"
+#define PUBLIC_BOTH                                                                                \
+    "kind,text\nc,tickets\nb_2,abc\nc,a letter\nb_2,some more\nb_2,and others\nc,and then\n"
+
+enum { N = 2 * N_EMBD };
+static const char *const both[] = {"b_2", "c"}, *const turned[] = {"c", "b_2"};
+
+static dpi_records *labelled(const char *name, const char *text, bool units) {
+    DEFAULTS(dpi_records_options, o);
+    o.unit_field = units ? "who" : NULL, o.label_field = "kind";
+    return read_records(name, text, &o);
+}
+
+static dpi_steer_options about_kinds(const dpi_records *records, const dpi_records *texts) {
+    dpi_steer_options o = say_options(records);
+    o.instruction = (dpi_bytes){"say {label}", 11}, o.public_texts = texts;
+    o.sigma = 0, o.epsilon = INFINITY, o.n_positions = 3 * POSITIONS;
+    return o;
+}
+
+/* Of the records of one label. */
+static dpi_steer *alone(const char *text, const char *public_text, bool described) {
+    OWN(dpi_records) records = labelled("alone.csv", text, true);
+    OWN(dpi_records) texts = labelled("texts.csv", public_text, false);
+    dpi_steer_options o = about_kinds(records, texts);
+    if (described)
+        o.instruction = (dpi_bytes){0}, o.description = (dpi_bytes){"notes on {label}", 16};
+    return released(&o);
+}
+
+static void check_alone(const dpi_steer *s, int32_t label, const dpi_steer *one) {
+    const int64_t at = label * N_EMBD;
+    assert_memory_equal(s->sum + at, one->sum, N_EMBD * sizeof *s->sum);
+    assert_memory_equal(s->vectors + at, one->vectors, N_EMBD * sizeof *s->vectors);
+    assert_true(s->at.size[label] == one->at.size[0] && s->at.spread[label] == one->at.spread[0]);
+}
+
+static void check_labels(bool described) {
+    OWN(dpi_records) records = labelled("all.csv", LABELLED, true);
+    OWN(dpi_records) texts = labelled("both.csv", PUBLIC_BOTH, false);
+    dpi_steer_options o = about_kinds(records, texts);
+    if (described)
+        o.instruction = (dpi_bytes){0}, o.description = (dpi_bytes){"notes on {label}", 16};
+    o.labels = turned, o.n_labels = 2;
+    OWN(dpi_steer) s = released(&o);
+    OWN(dpi_steer) b = alone(ONLY_B, PUBLIC_B, described);
+    OWN(dpi_steer) c = alone(ONLY_C, PUBLIC_C, described);
+    assert_true(memcmp(b->sum, c->sum, N_EMBD * sizeof *b->sum) != 0);
+    check_alone(s, 0, c);
+    check_alone(s, 1, b);
+    const dpi_claim *claim = dpi_steer_claim(s);
+    assert_int_equal(claim->labels, DPI_LABELS_PUBLIC);
+    assert_int_equal(claim->n_labels, 2);
+    assert_true(dpi_claim_value(&claim->parts[0], "numbers") == N);
+    assert_int_equal(claim->n_units, 6);
+}
+
+TEST(test_each_alone) {
+    check_labels(false);
+    check_labels(true);
+}
+
+/* Labels that nobody named are those that units have, in their order. */
+TEST(test_found) {
+    static const char two[] = "who,kind,text\na,b_2,one\nb,c,two\nc,,three\nd,c,four\n";
+    OWN(dpi_records) records = labelled("two.csv", two, true);
+    OWN(dpi_records) texts = labelled("both.csv", PUBLIC_BOTH, false);
+    dpi_steer_options o = about_kinds(records, texts);
+    OWN(dpi_steer) found = released(&o);
+    assert_int_equal(found->labels.n, 2);
+    o.labels = both, o.n_labels = 2;
+    OWN(dpi_steer) named = released(&o);
+    assert_memory_equal(found->vectors, named->vectors, N * sizeof *found->vectors);
+    assert_true(found->labels.n_units[0] == 1 && found->labels.n_units[1] == 2);
+}
+
+/* Where it is a secret which label a unit has, each counts for as many. */
+TEST(test_secret) {
+    OWN(dpi_records) records = labelled("all.csv", LABELLED, true);
+    OWN(dpi_records) texts = labelled("both.csv", PUBLIC_BOTH, false);
+    dpi_steer_options o = about_kinds(records, texts);
+    dpi_steer *none = NULL;
+    o.labels = both, o.n_labels = 2;
+    OWN(dpi_steer) open = released(&o);
+    o.adjacency = DPI_ADJACENCY_ADD_REMOVE, o.n_units = 20;
+    OWN(dpi_steer) secret = released(&o);
+    assert_memory_equal(open->sum, secret->sum, N * sizeof *open->sum);
+    assert_int_equal(dpi_steer_claim(secret)->labels, DPI_LABELS_PRIVATE);
+    for (int i = 0; i < N; i++) {
+        const double n_units = i < N_EMBD ? 2 : 3, of = (double)open->vectors[i] * n_units / 10;
+        assert_true(fabs((double)secret->vectors[i] - of) <= 1e-6 * fabs(of));
+    }
+    o.labels = NULL, o.n_labels = 0;
+    assert_error(dpi_steer_open(&o, &none, ERR), ARG, "needed with add-remove");
+}
+
+/* One record more of a label moves nothing of the others, and the whole by at most D. */
+TEST(test_moves) {
+    static const char less[] =
+        "who,kind,text\na,b_2,one of a\nb,c,one of b\nc,b_2,two of c\nd,c,\na,b_2,three of a\n"
+        "e,c,more\nf,other,nobody\nb,b_2,of another label\n";
+    OWN(dpi_records) all = labelled("all.csv", LABELLED, true);
+    OWN(dpi_records) some = labelled("less.csv", less, true);
+    OWN(dpi_records) texts = labelled("both.csv", PUBLIC_BOTH, false);
+    const double bound = (double)dpi_gradient_bound(N);
+    dpi_steer_options o = about_kinds(all, texts);
+    o.labels = both, o.n_labels = 2, o.clip = 1e-3; /* every unit is as long as it may be */
+    OWN(dpi_steer) with = released(&o);
+    o.records = some;
+    OWN(dpi_steer) without = released(&o);
+    double square = 0;
+    for (int i = 0; i < N; i++) {
+        const double moved = (double)(with->sum[i] - without->sum[i]);
+        assert_true(i >= N_EMBD || moved == 0);
+        square += moved * moved;
+    }
+    assert_true(sqrt(square) <= bound && sqrt(square) > .99 * bound);
+}
+
+/* Noise is on the numbers of all labels: of null records it is all that there is. */
+TEST(test_noise) {
+    OWN(dpi_records) null = labelled("null.csv", "who,kind,text\na,b_2,\nb,c,\n", true);
+    OWN(dpi_records) texts = labelled("both.csv", PUBLIC_BOTH, false);
+    const double deviation = 3 * (double)dpi_gradient_bound(N);
+    double square[2] = {0};
+    dpi_steer_options o = about_kinds(null, texts);
+    o.epsilon = 0, o.sigma = 3, o.delta = .1;
+    for (o.seed = 0; o.seed < 20; o.seed++) {
+        OWN(dpi_steer) s = released(&o);
+        for (int i = 0; i < N; i++)
+            square[i / N_EMBD] += pow((double)s->sum[i] / deviation, 2) / (20 * N_EMBD);
+    }
+    for (int label = 0; label < 2; label++) /* 1,280 squares: off by .25 once in 10^9, of a seed */
+        assert_true(fabs(square[label] - 1) < .25);
+}
+
+/* The model writes public texts of each label after its own prompt. */
+TEST(test_drawn) {
+    OWN(dpi_records) records = labelled("all.csv", LABELLED, true);
+    dpi_steer_options o = about_kinds(records, NULL);
+    o.labels = both, o.n_labels = 2;
+    OWN(dpi_steer) s = prepared(&o);
+    assert_true(memcmp(s->at.mean, s->at.mean + N_EMBD, N_EMBD * sizeof *s->at.mean) != 0);
+    for (int label = 0; label < 2; label++)
+        assert_true(s->at.spread[label] > 0 && s->at.size[label] > 0);
+}
+
+TEST(test_file) {
+    OWN(dpi_records) records = labelled("all.csv", LABELLED, true);
+    OWN(dpi_records) texts = labelled("both.csv", PUBLIC_BOTH, false);
+    const tiny_spec spec = tiny_default();
+    char path[300];
+    dpi_finetune_task task;
+    dpi_claim claim;
+    dpi_verification v;
+    dpi_model *with;
+    void *own;
+    size_t n_bytes;
+    DEFAULTS(dpi_model_options, m);
+    DEFAULTS(dpi_model_info, info);
+    dpi_steer_options o = about_kinds(records, texts);
+    o.labels = turned, o.n_labels = 2, o.seeded = 0, o.epsilon = 0, o.sigma = .5;
+    OWN(dpi_steer) s = released(&o);
+    snprintf(path, sizeof path, "%s", path_in(dir, "kinds.gguf"));
+    assert_ok(dpi_steer_write(s, path, -1, ERR));
+    dpi_verification_init(&v);
+    dpi_claim_init(&claim);
+    assert_ok(dpi_claim_verify_file(path, &claim, &v, ERR));
+    assert_int_equal(v.n_wrong, 0);
+    dpi_verification_free(&v);
+    assert_ok(dpi_finetune_read_task(path, &task, ERR));
+    assert_string_equal(task.labels, "c\nb_2");
+    dpi_finetune_task_free(&task);
+    m.control_vector = path;
+    tiny_build(&spec, 5, &own, &n_bytes);
+    assert_ok(dpi_model_open_buffer(own, n_bytes, &m, &with, ERR));
+    assert_ok(dpi_model_info_get(with, &info, ERR));
+    assert_int_equal(info.n_control_sets, 2);
+    assert_memory_equal(with->control->of[1], s->vectors, N * sizeof(float));
+    dpi_model_close(with);
+    free(own);
+}
+
+TEST(test_refused) {
+    static const char *const absent[] = {"b_2", "d"};
+    OWN(dpi_records) records = labelled("all.csv", LABELLED, true);
+    OWN(dpi_records) texts = labelled("both.csv", PUBLIC_BOTH, false);
+    OWN(dpi_records) plain = lines("plain.csv", PUBLIC_TEXTS, NULL);
+    OWN(dpi_records) one = labelled("one.csv", PUBLIC_B "c,tickets\n", false);
+    dpi_steer_options o;
+    dpi_steer *s = NULL;
+#define REFUSES(change, part)                                                                      \
+    o = about_kinds(records, texts), o.labels = both, o.n_labels = 2, change,                      \
+    assert_error(dpi_steer_open(&o, &s, ERR), ARG, part)
+    REFUSES(o.labels = absent, "found no unit of 'd'");
+    REFUSES(o.labels = NULL, "labels: found NULL");
+    REFUSES(o.n_labels = -1, "labels");
+    REFUSES((o.instruction = (dpi_bytes){"say", 3}), "instruction: found no {label}");
+    REFUSES(o.public_texts = plain, "records with them and public texts without");
+    REFUSES(o.records = plain, "some, and records without them");
+    REFUSES((o.records = plain, o.n_labels = 0), "public texts with them and records without");
+    o = about_kinds(records, one), o.labels = both, o.n_labels = 2;
+    OWN(dpi_steer) few = open_steer(&o);
+    assert_error(dpi_steer_prepare(few, ERR), ARG, "public texts of c: found 1 that have tokens");
+}
