@@ -194,7 +194,9 @@ dpi_status dpi_session_memory(const dpi_model *model, const dpi_session_options 
 
 /* ---- Sets of a control vector ---------------------------------------------------------------- */
 
-static int32_t n_sets(const dpi_model *model) { return model->control ? model->control->n_sets : 1; }
+static int32_t n_sets(const dpi_model *model) {
+    return model->control ? model->control->n_sets : 1;
+}
 
 /* Whoever does not know of them would use the first one for all. */
 static dpi_status check_sets(const dpi_model *model, const dpi_session_options *o,

@@ -96,8 +96,8 @@ static dpi_status make_samplers(dpi_drawing *d, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-/* Texts go on from copies of the caches of prompts, with their vectors; a prompt makes place for another one where
- * there are many. */
+/* Texts go on from copies of the caches of prompts, with their vectors; a prompt makes place for
+ * another one where there are many. */
 static dpi_status open_session(dpi_drawing *d, dpi_error *err) {
     int32_t longest;
     d->n_kept = d->o.n_prompts < DPI_DRAWING_PROMPTS ? d->o.n_prompts : DPI_DRAWING_PROMPTS;

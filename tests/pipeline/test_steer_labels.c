@@ -1,5 +1,5 @@
-/* Steering vectors of labels: each label's are those that it would have alone, a unit is in those of
- * its label and nowhere else, and whoever writes with them finds them in their order. */
+/* Steering vectors of labels: each label's are those that it would have alone, a unit is in those
+ * of its label and nowhere else, and whoever writes with them finds them in their order. */
 #include <math.h>
 
 #include "dp/exact/gradient.h"

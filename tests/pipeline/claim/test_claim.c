@@ -95,6 +95,9 @@ static const kind kinds[] = {
     {"steering", {.n_units = 64, .delta = 1e-4, .max_per_unit = 4, .model_name = "tiny"},
      {{"steering", "00", 1, {{"sigma", 2}, {"layers", 2}, {"numbers", 100}}},
       {"texts", NULL, 3, {{"T", 20}}}}},
+    {"vectors of labels", {.n_units = 64, .delta = 1e-4, .model_name = "tiny",
+                           .labels = DPI_LABELS_PUBLIC, .n_labels = 5},
+     {{"steering", "00", 1, {{"sigma", 2}, {"layers", 2}, {"numbers", 100}}}}},
     {"a steered run", {.n_units = 64, .delta = 1e-4, .max_per_unit = 4, .model_name = "tiny"},
      {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}}},
       {"steering", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1,
@@ -431,6 +434,11 @@ TEST(test_impossible) {
     REFUSES("gradients", c.n_units = 8, ARG, "expected: found 16");
     REFUSES("gradients", c.parts[0].values[0] = .01, ARG, "sigma: found 0.01");
     REFUSES("gradients", c.delta = .02, ARG, "delta: found 0.02");
+    REFUSES("vectors of labels", c.n_labels = 3, ARG, "numbers: found 100");
+    REFUSES("vectors of labels", c.labels = DPI_LABELS_PRIVATE, ARG, "labels: found private");
+    REFUSES("vectors of labels", c.adjacency = DPI_ADJACENCY_ADD_REMOVE, ARG,
+            "labels: found public");
+    REFUSES("vectors of labels", c.cluster_texts = 2, ARG, "cluster_texts");
     REFUSES("texts", c.parts[0] = c.parts[1], ARG, "mechanisms: found texts alone");
     REFUSES("words", c.parts[0].values[1] = 4, ARG, "certificate_epsilon: found 5");
     REFUSES("words", c.parts[0].n_runs = 5, ARG, "n_words: found 20");

@@ -1,4 +1,4 @@
-/* labels.c - which labels steering vectors are for, and how many units count for each. */
+/* steer_labels.c - which labels steering vectors are for, and how many units count for each. */
 #include <stdlib.h>
 #include <string.h>
 
