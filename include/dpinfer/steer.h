@@ -67,7 +67,7 @@ typedef struct dpi_steer_options {
     int32_t n_threads; /* 0 (default): the processors this process may use */
     int32_t isa;       /* a dpi_isa; default AUTO */
     int32_t seeded;    /* 1: random bits follow from seed, NOT PRIVATE */
-    uint64_t seed;
+    uint64_t seed;       /* with seeded */
     dpi_ledger *ledger;  /* NULL: none */
     const char *dataset; /* of the ledger; with scope UNIT records need IDs */
     dpi_cancel_fn cancel; /* between records; may be NULL */

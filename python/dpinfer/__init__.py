@@ -41,11 +41,13 @@ from ._work import (
     Certificate,
     Evolution,
     Perturber,
+    Steering,
     Training,
     augpe,
     file_claim,
     finetune,
     perturb,
+    steer,
     verify_file,
 )
 
@@ -78,6 +80,7 @@ __all__ = [
     "Sampler",
     "Session",
     "StateError",
+    "Steering",
     "SystemFailure",
     "Text",
     "Tokenizer",
@@ -96,5 +99,6 @@ __all__ = [
     "plan",
     "resume",
     "run",
+    "steer",
     "verify_file",
 ]

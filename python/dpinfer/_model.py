@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
@@ -49,6 +50,9 @@ class Model(Handle):
                  **options: Any) -> None:
         keep: List[Any] = []
         structs = MODEL.new()
+        for name in ("adapter", "control_vector"):
+            if options.get(name) is not None:
+                options[name] = os.fspath(options[name])
         MODEL.set(structs, options, keep)
         if logits is not None:
             keep.append(_engine(logits, lambda: int(self.info["n_vocab"])))
@@ -301,6 +305,13 @@ class Session(Handle):
         with self._using():
             call(lib.dpi_session_features, self.c, where, ffi.from_buffer("float[]", out))
         return out
+
+    def steer(self, set: int, seq: int = 0) -> None:
+        """Which set of the model's control vector (info["n_control_sets"], one for each label)
+        steers an empty sequence, and its forks. The session has steers=True."""
+        where, which = self._at("seq", seq), self._at("set", set)
+        with self._using():
+            call(lib.dpi_session_steer, self.c, where, which)
 
     def fork(self, source: int, to: int, n_tokens: Optional[int] = None) -> None:
         """Sequence `to` becomes the first n_tokens (all) tokens of `source`, computed once."""

@@ -27,6 +27,8 @@ from ._report import Claim, Report, Verification
 from ._show import bar as bar_of
 
 FINETUNE = Table(NAMES, finetune=("dpi_finetune_options", "seeded reserved"))
+STEER = Table({**NAMES, "n_public": "n_public", "n_public_tokens": "n_public_tokens"},
+              steer=("dpi_steer_options", "seeded reserved"))
 AUGPE = Table(
     NAMES,
     augpe=("dpi_augpe_options",
@@ -195,6 +197,64 @@ def finetune(model: Model, records: Any, out: Any, *, progress: bool = False,
     units: about how many units there are, a public number. Use it as Model(path, adapter=out), or
     with generate()."""
     return Training(model, records, **options).run(out, progress)
+
+
+# ---- Steering vectors --------------------------------------------------------------------------
+
+
+class Steering(Handle):
+    """In which direction the states of a model that reads private records lie from those of public
+    texts (dpinfer/steer.h): settled, no record is read yet.
+
+    claim: what is guaranteed of the vectors and of every text that is written with them. run(out)
+    reads public texts, charges the ledger, reads the records once, and writes the vectors.
+    """
+
+    def __init__(self, model: Model, records: Any, *, ledger: Any = None,
+                 dataset: Optional[str] = None, public_texts: Any = None, **options: Any) -> None:
+        keep: List[Any] = []
+        structs = STEER.new()
+        held = _records_of(records, options)
+        alike = {k: v for k, v in held.options.items() if k != "unit"}
+        public = None if public_texts is None else Records(public_texts, **alike)
+        o = structs["steer"]
+        if options.get("seed") is not None:
+            o.seeded = 1
+        STEER.set(structs, options, keep)
+        o.model, o.records, o.cancel = model_of(model).c, held.c, cancel
+        if public is not None:
+            o.public_texts = public.c
+        charged = _charged(o, ledger, dataset, keep)
+        out = ffi.new("dpi_steer **")
+        call(lib.dpi_steer_open, o, out)
+        needs = [n for n in (model, held, public, charged) if n is not None]
+        super().__init__(out[0], lib.dpi_steer_free, *needs)
+        self._structs, self._keep = structs, keep
+
+    @property
+    def claim(self) -> Claim:
+        return _copy(lib.dpi_steer_claim(self.c))
+
+    def run(self, out: Any) -> Steering:
+        """The vectors in the file `out`. Raises StateError: a second time; Cancelled: what was
+        charged by then stays charged."""
+        with self._using():
+            call(lib.dpi_steer_prepare, self.c)
+            call(lib.dpi_steer_release, self.c)
+            call(lib.dpi_steer_write, self.c, path_bytes(out), -1)
+        return self
+
+    def __repr__(self) -> str:
+        return "<Steering, closed>" if self._pointer is None else f"<Steering: {self.claim.short}>"
+
+
+def steer(model: Model, records: Any, out: Any, **options: Any) -> Steering:
+    """Steering(model, records, **options).run(out): vectors that bring the model nearer to the
+    records, in one pass over them. Every text with them is private.
+
+    Write with generate(model, steer=out, control_vector_scale=2), or on Model(path,
+    control_vector=out)."""
+    return Steering(model, records, **options).run(out)
 
 
 def verify_file(path: Any) -> Verification:
@@ -444,6 +504,9 @@ def perturb(documents: Union[str, Iterable[str]], vocabulary: Any,
 for _table in (FINETUNE, RECORDS):
     _table.document(Training.__init__)
     _table.document(finetune)
+for _table in (STEER, RECORDS):
+    _table.document(Steering.__init__)
+    _table.document(steer)
 for _table in (AUGPE, RECORDS):
     _table.document(Evolution.__init__)
     _table.document(augpe)
