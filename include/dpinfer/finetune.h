@@ -122,6 +122,9 @@ typedef struct dpi_finetune_options {
                                      the checkpoint; the others have none, the same records and
                                      the same other options. The adapter is that of one process,
                                      bit for bit. Outlives the object */
+    dpi_bytes description; /* PUBLIC; in place of the instruction, without attributes: what the
+                              records are. Each is then an item of a list, as texts of a run that
+                              has a description are (dpi_wording_choose). Outlives the object */
 } dpi_finetune_options;
 
 DPI_API void dpi_finetune_options_init_size(dpi_finetune_options *options, size_t size);
@@ -233,7 +236,7 @@ typedef struct dpi_finetune_task {
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_task(const char *path, dpi_finetune_task *task,
                                                          dpi_error *err);
 DPI_API void dpi_finetune_task_free(dpi_finetune_task *task);
-/* What the texts are, as in dpi_steer_options, where a file of dpi_steer_write has that and no
+/* What the texts are, as in dpi_finetune_options and dpi_steer_options, where a file has that and no
  * instruction. *description is the caller's, to free with free; NULL: it has none. Errors: as
  * above. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_description(const char *path,

@@ -139,6 +139,18 @@ of_kind k2 -t 1 --seed 5 --mismatch 0; expect_different k.gguf k2.gguf
 of_kind k3 -t 1 --seed 5 --loss-on all; expect_different k.gguf k3.gguf
 of_kind p; expect_no_err k2 # a label that is none
 refuse 2 "no {label}" $kinds --instruction "Of one:" -o x.gguf
+# Of a description records are items of a list, and texts too; the file says so.
+works ${kinds/--positions 32/--positions 64} --describe "notes of {label}" -o d.gguf -q --seed 5
+expect_different k.gguf d.gguf
+works verify d.gguf
+refuse 2 "no {label}" $kinds --describe "notes" -o x.gguf
+refuse 2 "--describe and --instruction" $kinds --describe "{label}" --instruction "{label}" \
+    -o x.gguf
+listed="generate m.gguf --lora d.gguf --num 3 -n 8 --seed 1 --jsonl"
+works $listed --report d.json; cp out listed
+check "the report has the beginning of an item" grep -q '"answer": " \\""' d.json
+works $listed --describe "notes of {label}"; expect_same out listed
+works $listed --instruction "Of {label}:"; expect_different out listed
 refuse 2 "needed are both" $alone --units 8 --sigma 1 --label-field kind -o x.gguf
 
 texts="generate m.gguf --lora p.gguf"

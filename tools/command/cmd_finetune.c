@@ -59,6 +59,9 @@ static int check_options(const args *a) {
                                    "both, or none");
     if (v[OPT_LABEL_FIELD].given && v[OPT_ATTRIBUTES].given)
         return cli_fail(CLI_USAGE, "--label-field and --attributes: allowed is one of them");
+    if (v[OPT_DESCRIBE].given && (v[OPT_INSTRUCTION].given || v[OPT_ATTRIBUTES].given))
+        return cli_fail(CLI_USAGE, "--describe and --%s: allowed is one of them",
+                        v[OPT_INSTRUCTION].given ? "instruction" : "attributes");
     if (v[OPT_MAX_PER_UNIT].given && !v[OPT_UNIT_FIELD].given)
         return cli_fail(CLI_USAGE, "--max-per-unit needs --unit-field");
     if (v[OPT_JSON].i && !plans)
@@ -145,6 +148,8 @@ static dpi_finetune_options options_of(const tuning *t) {
     o.model = t->model, o.records = t->records, o.held_out = t->held_out;
     o.instruction.data = v[OPT_INSTRUCTION].s;
     o.instruction.n_bytes = v[OPT_INSTRUCTION].s ? strlen(v[OPT_INSTRUCTION].s) : 0;
+    if (v[OPT_DESCRIBE].given)
+        o.description = (dpi_bytes){v[OPT_DESCRIBE].s, strlen(v[OPT_DESCRIBE].s)};
     o.labels = t->labels.names, o.n_labels = t->labels.n;
     o.attributes = t->attributes, o.n_attributes = t->n_attributes;
     o.histogram_epsilon = v[OPT_HISTOGRAM_EPSILON].given ? v[OPT_HISTOGRAM_EPSILON].d : 0;
@@ -456,9 +461,9 @@ const command command_finetune = {
         "Trains a low-rank adapter of MODEL on the records, under differential privacy, and "
         "writes\n"
         "it to -o as a GGUF file that --lora and llama.cpp read. Each record is the answer to\n"
-        "--instruction; with --label-field (or --attributes) and --label-names, to that of its\n"
-        "label, and less to those of others (--mismatch). Whatever is then written costs nothing\n"
-        "more:\n"
+        "--instruction, or an item of a list of what --describe names; with --label-field (or\n"
+        "--attributes) and --label-names, to that of its label, and less to those of others\n"
+        "(--mismatch). Whatever is then written costs nothing more:\n"
         "  dpinfer generate MODEL --lora ADAPTER --num 1000\n\n"
         "In each of --steps steps each unit (a record, or a person with --unit-field) joins with\n"
         "probability L/N, its gradient is clipped and added in integers, and noise is added. The\n"

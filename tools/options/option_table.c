@@ -193,10 +193,10 @@ const option_spec option_rows[N_OPTIONS] = {
         .type = OPT_STRING,
         .commands = PROMPTS, .arg = "FILE", .help = "the same from a file"},
     [OPT_DESCRIBE] = {.name = "describe", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = PROMPTS | CMD_STEER | CMD_GENERATE, .arg = "TEXT",
+        .commands = PROMPTS | LEARNS | CMD_GENERATE, .arg = "TEXT",
         .help = "what kind of documents these are, such as 'hospital discharge letters': makes "
                 "both prompts, and where answers begin and end; it is public (docs/prompts.md)",
-        .other = CMD_STEER | CMD_GENERATE,
+        .other = LEARNS | CMD_GENERATE,
         .other_help = "what kind of documents these are, in place of --instruction: makes the "
                       "prompt, and where texts begin and end; it is public (docs/prompts.md)"},
     [OPT_QUERY] = {.name = "query", .group = GROUP_PROMPT, .type = OPT_STRING,
