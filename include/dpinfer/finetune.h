@@ -236,8 +236,8 @@ typedef struct dpi_finetune_task {
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_task(const char *path, dpi_finetune_task *task,
                                                          dpi_error *err);
 DPI_API void dpi_finetune_task_free(dpi_finetune_task *task);
-/* What the texts are, as in dpi_finetune_options and dpi_steer_options, where a file has that and no
- * instruction. *description is the caller's, to free with free; NULL: it has none. Errors: as
+/* What the texts are, as in dpi_finetune_options and dpi_steer_options, where a file has that and
+ * no instruction. *description is the caller's, to free with free; NULL: it has none. Errors: as
  * above. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_description(const char *path,
                                                                 char **description,

@@ -255,14 +255,18 @@ dpi_status dpi_directions_add(dpi_reader *r, const dpi_examples *examples, int64
 
 /* ---- After the noise ------------------------------------------------------------------------- */
 
-/* How much of a layer's sum is kept: noise alone has the square n deviation^2, and what is not
- * above that tells nothing (James and Stein 1961, the positive part). From the noisy sum and public
- * numbers: post-processing. */
-static double kept_of(const int64_t *sum, int32_t n, double deviation) {
+/* How much of a layer's sum is kept: noise alone has the square n deviation^2, with a deviation of
+ * sqrt(2 n) deviation^2, and what is not two of these above it tells nothing; of what is the noise
+ * is taken off (James and Stein 1961). No mean of clipped vectors is longer than one of them, which
+ * is `longest` in a sum. From the noisy sum and public numbers: post-processing. */
+static double kept_of(const int64_t *sum, int32_t n, double deviation, double longest) {
+    const double noise = deviation * deviation;
     double square = 0;
     for (int32_t c = 0; c < n; c++)
         square += (double)sum[c] * (double)sum[c];
-    return square > 0 ? fmax(0, 1 - (n - 2) * deviation * deviation / square) : 0;
+    if (!(square > (n + 2 * sqrt(2. * n)) * noise))
+        return 0;
+    return fmin(1 - (n - 2) * noise / square, longest / sqrt(square));
 }
 
 void dpi_directions_make(const dpi_steer *s, const int64_t *sum, float *vectors) {
@@ -274,7 +278,7 @@ void dpi_directions_make(const dpi_steer *s, const int64_t *sum, float *vectors)
                                                : (double)s->options.n_units;
         const double one = (double)(INT64_C(1) << DPI_GRADIENT_SHIFT) * n_units;
         const int64_t *of_layer = sum + (int64_t)i * s->n_embd;
-        const double by = kept_of(of_layer, s->n_embd, deviation) * clip_of(s) / one *
+        const double by = kept_of(of_layer, s->n_embd, deviation, one) * clip_of(s) / one *
                           s->at.spread[i] * s->at.size[i];
         for (int32_t c = 0; c < s->n_embd; c++)
             vectors[(int64_t)i * s->n_embd + c] = (float)((double)of_layer[c] * by);

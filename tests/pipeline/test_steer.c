@@ -243,13 +243,22 @@ TEST(test_sensitivity) {
 
 /* ---- The noise ------------------------------------------------------------------------------- */
 
+/* Of the vector, in units of what a unit's may be. */
+static double length_of(const dpi_steer *s) {
+    double square = 0;
+    for (int i = 0; i < N_EMBD; i++)
+        square += pow((double)s->vectors[i], 2);
+    return sqrt(square) / s->at.spread[0] / s->at.size[0] / s->options.clip;
+}
+
 /* Of records that are null the sum is noise alone: of variance (sigma D)^2, 64 numbers of 40 seeds;
  * the mean of 2,560 squares is off by 15 % once in 10^7 runs, and seeds are always the same. A
  * vector of noise alone is mostly left out. */
 TEST(test_noise) {
     OWN(dpi_records) texts = lines("public.csv", PUBLIC_TEXTS, NULL);
     OWN(dpi_records) null = lines("null.csv", "text\n\n\n\"\"\n", NULL);
-    double square = 0, kept = 0, sum = 0, of_number[N_EMBD] = {0};
+    double square = 0, sum = 0, of_number[N_EMBD] = {0};
+    int n_kept = 0;
     dpi_steer_options o = say_options(null);
     o.public_texts = texts, o.sigma = 3;
     o.adjacency = DPI_ADJACENCY_ADD_REMOVE, o.n_units = 10;
@@ -260,18 +269,31 @@ TEST(test_noise) {
             square += pow((double)s->sum[i] / deviation, 2);
             of_number[i] += pow((double)s->sum[i] / deviation, 2);
             sum += (double)s->sum[i] / deviation;
-            kept += pow((double)s->vectors[i] * 0x1p20 * 10 / deviation / s->at.spread[0] /
-                            s->at.size[0], 2);
         }
+        n_kept += length_of(s) > 0;
     }
     assert_true(fabs(square / (40 * N_EMBD) - 1) < .15 && fabs(sum) / (40 * N_EMBD) < .11);
-    assert_true(kept < .1 * square);
+    assert_true(n_kept < 8); /* of 40: two deviations above noise, which are .03 of each */
     for (int i = 0; i < N_EMBD; i++) /* none is left out: below 8 once in 10^9 */
         assert_true(of_number[i] > 8);
     o.seeded = 0;
     OWN(dpi_steer) one = released(&o);
     OWN(dpi_steer) two = released(&o);
     assert_true(memcmp(one->sum, two->sum, N_EMBD * sizeof *one->sum) != 0);
+}
+
+/* A mean of clipped vectors is no longer than one, whatever the noise and the public number of
+ * units make of it. */
+TEST(test_length) {
+    OWN(dpi_records) texts = lines("public.csv", PUBLIC_TEXTS, NULL);
+    dpi_steer_options o = say_options(by_record);
+    o.public_texts = texts, o.sigma = .2, o.clip = .5;
+    o.adjacency = DPI_ADJACENCY_ADD_REMOVE, o.n_units = 1;
+    OWN(dpi_steer) few = released(&o);
+    assert_true(length_of(few) > .999 && length_of(few) < 1.001);
+    o.n_units = 100;
+    OWN(dpi_steer) many = released(&o);
+    assert_true(length_of(many) > .001 && length_of(many) < .1);
 }
 
 /* With another seed other noise; the same file with any number of threads. */

@@ -57,10 +57,7 @@ expect_out "PRIVATE" "the vectors are those named"
 refuse 2 "--lora: not looked at" verify texts.json --lora s.gguf
 works steer m.gguf $brief --epsilon 4 --unit-field who --layers 1,2 -o again.gguf
 fails 1 verify texts.json --steer again.gguf; expect_out "WRONG  claim"
-works $drawn; cp out one
-works $drawn --control-vector-scale 0; cp out none
-works $drawn --control-vector-scale 500
-expect_different out none; expect_same one texts.jsonl
+works $drawn; expect_same out texts.jsonl
 refuse 2 "--steer and --lora" generate m.gguf --steer s.gguf --lora s.gguf
 refuse 2 "--steer and --control-vector" generate m.gguf --steer s.gguf --control-vector s.gguf
 refuse 2 "--lora: s.gguf is of 'dpinfer steer'" generate m.gguf --lora s.gguf
@@ -103,6 +100,8 @@ works steer m.gguf $brief --epsilon 4 --seed 3 -o a.gguf; expect_err "NOT PRIVAT
 works steer m.gguf $brief --epsilon 4 --seed 3 -o b.gguf; expect_same a.gguf b.gguf
 works steer m.gguf $brief --epsilon inf -o c.gguf; expect_err "no noise was added"
 works generate m.gguf --steer c.gguf --num 1 -n 3 --jsonl; expect_count 1 '"private":false' out
+works ${drawn/s.gguf/c.gguf} --control-vector-scale 0; cp out none
+works ${drawn/s.gguf/c.gguf} --control-vector-scale 500; expect_different out none
 # Texts of a description are items of a list; the file says so, and the report.
 works steer m.gguf ${brief/--instruction say/--describe notes} --epsilon 4 -o e.gguf
 works verify e.gguf; expect_out PRIVATE
@@ -133,15 +132,17 @@ expect_err "vectors            64 numbers"
 works ledger show labels; expect_out "1 sum"
 works verify k.gguf; expect_out PRIVATE
 works inspect m.gguf --control-vector k.gguf; expect_out "sets of vectors    2"
-drawn="generate m.gguf --steer k.gguf --control-vector-scale 20 --seed 3 -n 9 --jsonl"
-works $drawn --num 4 --report k.json -o k.jsonl
+works generate m.gguf --steer k.gguf --num 2 -n 9 --report k.json -o k.jsonl
 works verify k.json --output k.jsonl --steer k.gguf; expect_out PRIVATE
+works steer m.gguf $kinds --epsilon inf --describe {label} -o loud_kinds.gguf
+loud="generate m.gguf --steer loud_kinds.gguf --control-vector-scale 20 --seed 3 -n 9 --jsonl"
+works $loud --num 4 -o loud.jsonl
 # The bits of a text follow from the seed and its number, so that text 1 is the same of its label.
-echo "2 0_x" >one; works $drawn --num-per-label one; cp out one.jsonl
-echo "2 1_x" >two; works $drawn --num-per-label two
+echo "2 0_x" >one; works $loud --num-per-label one; cp out one.jsonl
+echo "2 1_x" >two; works $loud --num-per-label two
 python3 - <<'P' || bad "vectors of another label"
 import json
-of, one, two = ([json.loads(line) for line in open(f)] for f in ("k.jsonl", "one.jsonl", "out"))
+of, one, two = ([json.loads(line) for line in open(f)] for f in ("loud.jsonl", "one.jsonl", "out"))
 assert [t["text_label"] for t in of] == ["1_x", "0_x", "1_x", "0_x"], of
 assert of[1]["text"] == one[1]["text"] and of[0]["text"] == two[0]["text"], (of, one, two)
 assert one[0]["text"] != two[0]["text"], (one, two)
