@@ -27,14 +27,19 @@ static const dpi_parameter layers = {
     .min = 1, .max = 1 << 20, .default_value = 1, .help = "how many layers have a vector"};
 static const dpi_parameter numbers = {
     .name = "numbers", .key = "numbers", .unit = "", .type = DPI_PARAMETER_INT, .min = 1,
-    .max = 0x1p40, .default_value = 1, .help = "how many numbers were released"};
+    .max = 0x1p40, .default_value = 1, .help = "how many numbers the vectors have"};
+static const dpi_parameter rank = {
+    .name = "rank", .key = "rank", .label = "rank", .unit = "", .type = DPI_PARAMETER_INT,
+    .min = 1, .max = 1 << 20, .is_optional = 2, .default_text = "all numbers",
+    .help = "numbers of each vector that were released, of public directions"};
 static const dpi_parameter tensors = {
     .name = "tensors", .key = "tensors_sha256", .unit = "", .type = DPI_PARAMETER_TEXT, .max = 64,
     .help = "hash of the vectors"};
 
 static const dpi_parameter *const parameters[] = {
     [DPI_STEERING_SIGMA] = &sigma, [DPI_STEERING_CLIP] = &clip,
-    [DPI_STEERING_LAYERS] = &layers, [DPI_STEERING_NUMBERS] = &numbers, &tensors, NULL};
+    [DPI_STEERING_LAYERS] = &layers, [DPI_STEERING_NUMBERS] = &numbers,
+    [DPI_STEERING_RANK] = &rank, &tensors, NULL};
 
 static dpi_status check(const dpi_claim *c, const dpi_claim_part *p, dpi_error *err) {
     const double *v = p->values;
@@ -48,6 +53,11 @@ static dpi_status check(const dpi_claim *c, const dpi_claim_part *p, dpi_error *
         return dpi_fail(err, DPI_STATUS_ARG, "numbers: found %.10g, allowed at least one for each "
                                              "of %.10g layers", v[DPI_STEERING_NUMBERS],
                         v[DPI_STEERING_LAYERS]);
+    const double n_sets = p == &c->parts[0] && c->labels ? c->n_labels : 1;
+    const double most = v[DPI_STEERING_NUMBERS] / v[DPI_STEERING_LAYERS] / n_sets;
+    if (v[DPI_STEERING_RANK] > 0 && v[DPI_STEERING_RANK] >= most)
+        return dpi_fail(err, DPI_STATUS_ARG, "rank: found %.10g, allowed fewer than the numbers of "
+                                             "a vector, %.10g", v[DPI_STEERING_RANK], most);
     return DPI_STATUS_OK;
 }
 

@@ -103,6 +103,8 @@ typedef struct dpi_run {
     char prompts[DPI_DIGEST_HEX + 8]; /* SHA-256 of the prompts (dpi_release_prompts), in
                                  hexadecimal; "": not known */
     char model_name[64];      /* a string without characters that steer a terminal or a line */
+    int32_t steering_rank;    /* of a steering vector so many numbers were released, those of public
+                                 directions; 0: all */
     dpi_claim_ledger ledger; /* filled in when the run is charged */
     dpi_run_steering steering;
     uint64_t room[1]; /* all 0: for what is to come */

@@ -10,12 +10,13 @@
 #include "pipeline/claim/claim_json.h"
 #include "pipeline/release/run_claim.h"
 
-static void add_steering(const dpi_run_steering *s, dpi_claim *c) {
+static void add_steering(const dpi_run_steering *s, int32_t rank, dpi_claim *c) {
     dpi_claim_part *part = dpi_claim_add(c, "steering");
     part->values[DPI_STEERING_SIGMA] = s->sigma;
     part->values[DPI_STEERING_CLIP] = s->clip;
     part->values[DPI_STEERING_LAYERS] = s->layers;
     part->values[DPI_STEERING_NUMBERS] = (double)s->layers * s->width;
+    part->values[DPI_STEERING_RANK] = rank;
     dpi_to_hex(s->tensors, sizeof s->tensors, part->text);
     if (dpi_mechanism_ops_get(part->mechanism)->settle(c, part, NULL) != DPI_STATUS_OK)
         c->epsilon = INFINITY; /* nothing is proven of it */
@@ -55,7 +56,7 @@ void dpi_claim_of_run(const dpi_run *r, dpi_claim *c) {
         dpi_part_cost(histogram, DPI_COST_ZCDP, 1, histogram->rho, 0);
     }
     if (r->steering.layers > 0)
-        add_steering(&r->steering, c);
+        add_steering(&r->steering, r->steering_rank, c);
 }
 
 /* ---- What it says ---------------------------------------------------------------------------- */
@@ -89,7 +90,9 @@ dpi_status dpi_run_statement(const dpi_run *run, int32_t complete, char **text,
     return dpi_claim_statement(&claim, complete, text, err);
 }
 
-void dpi_run_steered(const dpi_claim_part *steering, dpi_run_steering *s) {
+void dpi_run_steered(const dpi_claim_part *steering, dpi_run *r) {
+    dpi_run_steering *s = &r->steering;
+    r->steering_rank = (int32_t)steering->values[DPI_STEERING_RANK];
     s->sigma = steering->values[DPI_STEERING_SIGMA];
     s->clip = steering->values[DPI_STEERING_CLIP];
     s->layers = (int32_t)steering->values[DPI_STEERING_LAYERS];
@@ -119,7 +122,7 @@ void dpi_run_of_claim(const dpi_claim *c, dpi_run *r) {
     r->plan = part ? part->plan : r->plan;
     r->histogram = histogram ? (int32_t)histogram->values[0] : 0;
     if (steering)
-        dpi_run_steered(steering, &r->steering);
+        dpi_run_steered(steering, r);
 }
 
 json_t *dpi_report_parameters(const dpi_run *run) {

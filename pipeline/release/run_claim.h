@@ -9,7 +9,7 @@
 /* The settled numbers of a run that a claim has: dpi_claim_of_run back. */
 void dpi_run_of_claim(const dpi_claim *claim, dpi_run *run);
 /* The part of a claim of steering vectors as a run has it. */
-void dpi_run_steered(const dpi_claim_part *steering, dpi_run_steering *steered);
+void dpi_run_steered(const dpi_claim_part *steering, dpi_run *run);
 /* The claim of a run as JSON. NULL if out of memory. */
 json_t *dpi_report_parameters(const dpi_run *run);
 

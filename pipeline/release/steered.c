@@ -70,6 +70,6 @@ dpi_status dpi_plan_settle_steering(dpi_plan *plan, dpi_error *err) {
     DPI_TRY(check_sum(plan, &claim, part->values[DPI_STEERING_SIGMA], err));
     if (claim.randomness != DPI_RANDOMNESS_SYSTEM)
         plan->claim.randomness = claim.randomness;
-    dpi_run_steered(part, &plan->claim.steering);
+    dpi_run_steered(part, &plan->claim);
     return DPI_STATUS_OK;
 }

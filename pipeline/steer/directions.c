@@ -50,7 +50,7 @@ dpi_status dpi_reader_open(const dpi_steer *s, dpi_reader *reader, dpi_error *er
     so.n_threads = o->n_threads, so.isa = o->isa;
     so.cancel = o->cancel, so.cancel_user = o->cancel_user;
     dpi_reader r = {.steer = s};
-    r.sums = dpi_private_malloc((size_t)s->n_one * sizeof *r.sums);
+    r.sums = dpi_private_malloc((size_t)s->n_states * sizeof *r.sums);
     r.sizes = dpi_private_malloc((size_t)s->n_layers * sizeof *r.sizes);
     r.n_prompt = dpi_calloc((size_t)s->n_sets, sizeof *r.n_prompt);
     dpi_status status = r.sums && r.sizes && r.n_prompt
@@ -82,7 +82,7 @@ static dpi_status read_text(dpi_reader *r, const dpi_example *x, int32_t *n_toke
     const int32_t room = s->options.n_positions - n_prompt, seq = text_sequence(r);
     const int32_t n = x->tokens ? x->n - 1 : 0;
     const dpi_states states = states_of(r);
-    memset(r->sums, 0, (size_t)s->n_one * sizeof *r->sums);
+    memset(r->sums, 0, (size_t)s->n_states * sizeof *r->sums);
     memset(r->sizes, 0, (size_t)s->n_layers * sizeof *r->sizes);
     *n_tokens = n < room ? n : room;
     if (*n_tokens < 1) {
@@ -100,6 +100,7 @@ void dpi_public_states_free(dpi_public_states *states) {
     free(states->mean);
     free(states->spread);
     free(states->size);
+    free(states->basis);
     *states = (dpi_public_states){0};
 }
 
@@ -121,20 +122,21 @@ static double spread_of(const double *texts, int64_t n, int64_t stride, const do
     return distances[n / 2];
 }
 
-/* texts [n_texts, n_one]: of those of a label each one's mean over its tokens. at: the label's. */
+/* texts [n_texts, n_states]: of those of a label each one's mean over its tokens. at: the label's.
+ */
 static dpi_status read_texts(dpi_reader *r, const dpi_examples *examples, int32_t label,
                              double *texts, int64_t *n_texts, const dpi_public_states *at,
                              dpi_error *err) {
     const dpi_steer *s = r->steer;
     double n_all = 0;
     for (size_t i = 0; i < examples->n_records; i++) {
-        double *text = texts + *n_texts * s->n_one;
+        double *text = texts + *n_texts * s->n_states;
         int32_t n = 0;
         if (examples->of[i].label == label)
             DPI_TRY(read_text(r, &examples->of[i], &n, err));
         if (n == 0)
             continue;
-        for (int64_t c = 0; c < s->n_one; c++)
+        for (int64_t c = 0; c < s->n_states; c++)
             text[c] = r->sums[c] / n;
         for (int32_t l = 0; l < s->n_layers; l++)
             at->size[l] += r->sizes[l];
@@ -155,10 +157,10 @@ static dpi_status find_states(dpi_reader *r, const dpi_examples *examples, int32
     int64_t n = 0;
     DPI_TRY(read_texts(r, examples, label, texts, &n, at, err));
     for (int64_t i = 0; i < n; i++)
-        for (int64_t c = 0; c < s->n_one; c++)
-            at->mean[c] += texts[i * s->n_one + c] / (double)n;
+        for (int64_t c = 0; c < s->n_states; c++)
+            at->mean[c] += texts[i * s->n_states + c] / (double)n;
     for (int32_t l = 0; l < s->n_layers && n > 1; l++)
-        at->spread[l] = spread_of(texts + l * s->n_embd, n, s->n_one, at->mean + l * s->n_embd,
+        at->spread[l] = spread_of(texts + l * s->n_embd, n, s->n_states, at->mean + l * s->n_embd,
                                   s->n_embd, distances);
     for (int32_t l = 0; l < s->n_layers; l++)
         if (!(at->spread[l] > 0 && isfinite(at->spread[l]) && isfinite(at->size[l])))
@@ -167,6 +169,10 @@ static dpi_status find_states(dpi_reader *r, const dpi_examples *examples, int32
                             "after layer %d; needed are two or more that differ",
                             labelled ? " of " : "", labelled ? s->labels.names[label] : "",
                             (long long)n, at->spread[l], (int)s->layers[l]);
+    for (int32_t l = 0; l < s->n_layers && at->basis; l++)
+        DPI_TRY(dpi_steer_basis_find(texts + l * s->n_embd, n, s->n_states,
+                                     at->mean + l * s->n_embd, s->n_embd, s->width,
+                                     at->basis + (int64_t)l * s->width * s->n_embd, err));
     return DPI_STATUS_OK;
 }
 
@@ -174,17 +180,22 @@ dpi_status dpi_public_states_find(dpi_reader *r, const dpi_examples *examples,
                                   dpi_public_states *states, dpi_error *err) {
     const dpi_steer *s = r->steer;
     const size_t n_sets = (size_t)s->n_sets, n_layers = (size_t)s->n_layers;
-    const size_t n_one = (size_t)s->n_one;
-    dpi_public_states at = {.mean = dpi_calloc(n_sets * n_one, sizeof(double)),
+    const size_t n_states = (size_t)s->n_states, n_basis = (size_t)s->n_one * (size_t)s->n_embd;
+    const bool reduced = s->width < s->n_embd;
+    dpi_public_states at = {.mean = dpi_calloc(n_sets * n_states, sizeof(double)),
                             .spread = dpi_calloc(n_sets * n_layers, sizeof(double)),
                             .size = dpi_calloc(n_sets * n_layers, sizeof(double))};
-    double *texts = dpi_calloc(examples->n_records * n_one + 1, sizeof *texts);
+    double *texts = dpi_calloc(examples->n_records * n_states + 1, sizeof *texts);
     double *distances = dpi_calloc(examples->n_records + 1, sizeof *distances);
-    dpi_status status = at.mean && at.spread && at.size && texts && distances ? DPI_STATUS_OK
-                                                                              : no_memory(err);
+    at.basis = reduced ? dpi_calloc(n_sets * n_basis, sizeof *at.basis) : NULL;
+    dpi_status status = at.mean && at.spread && at.size && texts && distances &&
+                                (at.basis || !reduced)
+                            ? DPI_STATUS_OK
+                            : no_memory(err);
     for (size_t i = 0; i < n_sets && status == DPI_STATUS_OK; i++) {
-        const dpi_public_states of_label = {at.mean + i * n_one, at.spread + i * n_layers,
-                                            at.size + i * n_layers};
+        const dpi_public_states of_label = {at.mean + i * n_states, at.spread + i * n_layers,
+                                            at.size + i * n_layers,
+                                            reduced ? at.basis + i * n_basis : NULL};
         status = find_states(r, examples, (int32_t)i, texts, distances, &of_label, err);
     }
     free(texts);
@@ -197,26 +208,48 @@ dpi_status dpi_public_states_find(dpi_reader *r, const dpi_examples *examples,
 
 /* ---- Records --------------------------------------------------------------------------------- */
 
+/* What is released of a state [n_embd] of layer `at`, counted over labels: its part in each
+ * direction of the basis, or all of it. */
+static void project(const dpi_steer *s, int64_t at, const double *state, double *released) {
+    const double *basis = s->at.basis + at * s->width * s->n_embd;
+    if (!s->at.basis) {
+        memcpy(released, state, (size_t)s->n_embd * sizeof *state);
+        return;
+    }
+    for (int32_t k = 0; k < s->width; k++) {
+        released[k] = 0;
+        for (int32_t c = 0; c < s->n_embd; c++)
+            released[k] += basis[(int64_t)k * s->n_embd + c] * state[c];
+    }
+}
+
 /* vector [n]: the mean over the records of a unit, from the mean of public texts of its label, in
- * units of their spread; zeros for other labels, and of a unit without a record that has tokens. */
-static dpi_status read_unit(dpi_reader *r, const dpi_examples *examples, size_t unit,
+ * units of their spread, and of it what is released; zeros for other labels, and of a unit without
+ * a record that has tokens. mean [n_states] is for the work. */
+static dpi_status read_unit(dpi_reader *r, const dpi_examples *examples, size_t unit, double *mean,
                             double *vector, dpi_error *err) {
     const dpi_steer *s = r->steer;
-    int32_t n_records = 0;
+    int32_t n_records = 0, label = 0;
     memset(vector, 0, (size_t)s->n * sizeof *vector);
+    memset(mean, 0, (size_t)s->n_states * sizeof *mean);
     for (int32_t k = 0; k < s->options.max_per_unit; k++) {
         const size_t i = dpi_records_of_unit(examples->records, unit, (size_t)k);
         int32_t n;
         if (i == SIZE_MAX)
             break;
         DPI_TRY(read_text(r, &examples->of[i], &n, err));
-        const int64_t at = n > 0 ? examples->of[i].label * s->n_one : 0;
-        for (int64_t c = at; c < at + s->n_one && n > 0; c++)
-            vector[c] += (r->sums[c - at] / n - s->at.mean[c]) / s->at.spread[c / s->n_embd];
+        label = n > 0 ? examples->of[i].label : label;
+        const double *at = s->at.mean + label * s->n_states;
+        const double *spread = s->at.spread + (int64_t)label * s->n_layers;
+        for (int64_t c = 0; c < s->n_states && n > 0; c++)
+            mean[c] += (r->sums[c] / n - at[c]) / spread[c / s->n_embd];
         n_records += n > 0;
     }
-    for (int64_t c = 0; c < s->n && n_records > 1; c++)
-        vector[c] /= n_records;
+    for (int64_t c = 0; c < s->n_states && n_records > 1; c++)
+        mean[c] /= n_records;
+    for (int32_t l = 0; l < s->n_layers && n_records > 0; l++)
+        project(s, (int64_t)label * s->n_layers + l, mean + (int64_t)l * s->n_embd,
+                vector + label * s->n_one + (int64_t)l * s->width);
     return DPI_STATUS_OK;
 }
 
@@ -225,12 +258,13 @@ static double clip_of(const dpi_steer *s) {
     return s->options.clip * sqrt((double)s->n_layers);
 }
 
-static dpi_status add_units(dpi_reader *r, const dpi_examples *examples, double *vector,
-                            float *narrow, int32_t *scratch, int64_t *sum, dpi_error *err) {
+static dpi_status add_units(dpi_reader *r, const dpi_examples *examples, double *mean,
+                            double *vector, float *narrow, int32_t *scratch, int64_t *sum,
+                            dpi_error *err) {
     const dpi_steer *s = r->steer;
     const size_t n_units = dpi_records_unit_count(examples->records);
     for (size_t unit = 0; unit < n_units; unit++) {
-        DPI_TRY(read_unit(r, examples, unit, vector, err));
+        DPI_TRY(read_unit(r, examples, unit, mean, vector, err));
         for (int64_t c = 0; c < s->n; c++)
             narrow[c] = (float)vector[c];
         dpi_gradient_add(narrow, s->n, (float)clip_of(s), scratch, sum);
@@ -241,12 +275,15 @@ static dpi_status add_units(dpi_reader *r, const dpi_examples *examples, double 
 dpi_status dpi_directions_add(dpi_reader *r, const dpi_examples *examples, int64_t *sum,
                               dpi_error *err) {
     const size_t n = (size_t)r->steer->n;
+    double *mean = dpi_private_malloc((size_t)r->steer->n_states * sizeof *mean);
     double *vector = dpi_private_malloc(n * sizeof *vector);
     float *narrow = dpi_private_malloc(n * sizeof *narrow);
     int32_t *scratch = dpi_private_malloc(n * sizeof *scratch);
-    const dpi_status status = vector && narrow && scratch
-                                  ? add_units(r, examples, vector, narrow, scratch, sum, err)
-                                  : no_memory(err);
+    const dpi_status status =
+        mean && vector && narrow && scratch
+            ? add_units(r, examples, mean, vector, narrow, scratch, sum, err)
+            : no_memory(err);
+    dpi_private_free(mean);
     dpi_private_free(vector);
     dpi_private_free(narrow);
     dpi_private_free(scratch);
@@ -269,6 +306,17 @@ static double kept_of(const int64_t *sum, int32_t n, double deviation, double lo
     return fmin(1 - (n - 2) * noise / square, longest / sqrt(square));
 }
 
+/* Number c of a state of layer `at`, of what was released. */
+static double restored(const dpi_steer *s, int64_t at, const int64_t *released, int32_t c) {
+    const double *basis = s->at.basis + at * s->width * s->n_embd;
+    double sum = 0;
+    if (!s->at.basis)
+        return (double)released[c];
+    for (int32_t k = 0; k < s->width; k++)
+        sum += basis[(int64_t)k * s->n_embd + c] * (double)released[k];
+    return sum;
+}
+
 void dpi_directions_make(const dpi_steer *s, const int64_t *sum, float *vectors) {
     const double deviation =
         s->claim.parts[0].values[DPI_STEERING_SIGMA] * (double)dpi_gradient_bound(s->n);
@@ -277,10 +325,10 @@ void dpi_directions_make(const dpi_steer *s, const int64_t *sum, float *vectors)
         const double n_units = s->labels.n > 0 ? s->labels.n_units[label]
                                                : (double)s->options.n_units;
         const double one = (double)(INT64_C(1) << DPI_GRADIENT_SHIFT) * n_units;
-        const int64_t *of_layer = sum + (int64_t)i * s->n_embd;
-        const double by = kept_of(of_layer, s->n_embd, deviation, one) * clip_of(s) / one *
+        const int64_t *of_layer = sum + (int64_t)i * s->width;
+        const double by = kept_of(of_layer, s->width, deviation, one) * clip_of(s) / one *
                           s->at.spread[i] * s->at.size[i];
         for (int32_t c = 0; c < s->n_embd; c++)
-            vectors[(int64_t)i * s->n_embd + c] = (float)((double)of_layer[c] * by);
+            vectors[(int64_t)i * s->n_embd + c] = (float)(restored(s, i, of_layer, c) * by);
     }
 }

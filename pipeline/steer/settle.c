@@ -81,8 +81,7 @@ static dpi_status read_layers(dpi_steer *s, dpi_error *err) {
     memcpy(s->layers, layers, (size_t)s->n_layers * sizeof *layers);
     s->options.layers = s->layers, s->options.n_layers = s->n_layers;
     s->n_embd = o->model->config.n_embd;
-    s->n_one = (int64_t)s->n_layers * s->n_embd;
-    s->n = s->n_sets * s->n_one;
+    s->n_states = (int64_t)s->n_layers * s->n_embd;
     return DPI_STATUS_OK;
 }
 
@@ -98,6 +97,39 @@ static dpi_status find_sigma(const dpi_steer_options *o, double *sigma, dpi_erro
     return dpi_fail(err, DPI_STATUS_ARG, "%s: found %g, which is a sigma of %g, allowed %g..%g",
                     o->sigma > 0 ? "sigma" : "epsilon", o->sigma > 0 ? o->sigma : o->epsilon,
                     *sigma, DPI_GAUSSIAN_SIGMA_MIN, DPI_STEER_SIGMA_MAX);
+}
+
+/* The noise on a mean of vectors that are at most 1 long has the length sigma sqrt(width) / units.
+ * Where that is more than NOISE_OF_ALL with all numbers, it is better to release fewer, so that it
+ * is about NOISE: what public texts do not tell of the direction is then lost. */
+#define NOISE_OF_ALL .4
+#define NOISE .25
+
+static int32_t choose_rank(const dpi_steer *s, double sigma, int64_t most) {
+    double n_units = (double)s->options.n_units;
+    for (int32_t i = 0; i < s->labels.n; i++)
+        n_units = i == 0 || s->labels.n_units[i] < n_units ? s->labels.n_units[i] : n_units;
+    const double one = sigma / n_units; /* of a number */
+    if (one * sqrt(s->n_embd) <= NOISE_OF_ALL)
+        return s->n_embd;
+    const double width = NOISE / one * (NOISE / one);
+    return width < 1 ? 1 : width < (double)most ? (int32_t)width : (int32_t)most;
+}
+
+static dpi_status settle_rank(dpi_steer *s, double sigma, dpi_error *err) {
+    const dpi_steer_options *o = &s->options;
+    const int64_t n_texts = o->public_texts
+                                ? (int64_t)dpi_records_count(o->public_texts) / s->n_sets
+                                : o->n_public;
+    const int64_t most = n_texts - 1 < s->n_embd ? n_texts - 1 : s->n_embd;
+    if (o->rank < 0 || (o->rank > most && o->rank != s->n_embd))
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "rank: found %d, allowed 1..%lld, fewer than public texts of a label, or "
+                        "%d, all", (int)o->rank, (long long)most, (int)s->n_embd);
+    s->width = o->rank > 0 ? o->rank : choose_rank(s, sigma, most > 1 ? most : 1);
+    s->n_one = (int64_t)s->n_layers * s->width;
+    s->n = s->n_sets * s->n_one;
+    return DPI_STATUS_OK;
 }
 
 dpi_status dpi_steer_settle(dpi_steer *s, dpi_error *err) {
@@ -123,6 +155,7 @@ dpi_status dpi_steer_settle(dpi_steer *s, dpi_error *err) {
     DPI_TRY(dpi_check_range("public texts", (int64_t)o->n_public * s->n_sets, 2, 1 << 20, err));
     DPI_TRY(read_layers(s, err));
     DPI_TRY(find_sigma(o, &sigma, err));
+    DPI_TRY(settle_rank(s, sigma, err));
     dpi_claim_init(c);
     c->adjacency = o->adjacency;
     c->record_kind = dpi_records_kind(o->records);
@@ -139,6 +172,7 @@ dpi_status dpi_steer_settle(dpi_steer *s, dpi_error *err) {
     values[DPI_STEERING_SIGMA] = sigma;
     values[DPI_STEERING_CLIP] = o->clip;
     values[DPI_STEERING_LAYERS] = s->n_layers;
-    values[DPI_STEERING_NUMBERS] = (double)s->n;
+    values[DPI_STEERING_NUMBERS] = (double)(s->n_sets * s->n_states);
+    values[DPI_STEERING_RANK] = s->width < s->n_embd ? s->width : 0;
     return dpi_claim_settle(c, err);
 }

@@ -166,7 +166,7 @@ static dpi_status add_noise(const dpi_steer *s, int64_t *sum, dpi_error *err) {
 static dpi_status release(dpi_steer *s, dpi_error *err) {
     const size_t n_bytes = (size_t)s->n * sizeof *s->sum;
     int64_t *sum = dpi_private_malloc(n_bytes);
-    s->vectors = dpi_calloc((size_t)s->n, sizeof *s->vectors);
+    s->vectors = dpi_calloc((size_t)(s->n_sets * s->n_states), sizeof *s->vectors);
     if (!sum || !s->vectors) {
         dpi_private_free(sum);
         return dpi_no_memory(err, "steering vectors");

@@ -13,6 +13,8 @@ typedef struct dpi_public_states {
     double *mean;   /* [n_sets, n_layers, n_embd] over texts, of states divided by their size */
     double *spread; /* [n_sets, n_layers] median distance of a text from the mean, above 0 */
     double *size;   /* [n_sets, n_layers] mean over tokens of the root mean square */
+    double *basis;  /* [n_sets, n_layers, width, n_embd] orthonormal rows, or zeros: the directions
+                       in which these texts differ most; NULL: all directions are released */
 } dpi_public_states;
 
 /* PUBLIC. */
@@ -33,8 +35,10 @@ struct dpi_steer {
     dpi_steer_labels labels;
     int32_t n_sets; /* labels, or 1 */
     int32_t n_layers, n_embd;
-    int64_t n_one; /* n_layers n_embd: numbers of a set */
-    int64_t n;     /* of all sets, one after the other */
+    int32_t width; /* numbers of a layer that are released: n_embd, or as many as the basis has */
+    int64_t n_states; /* n_layers n_embd */
+    int64_t n_one;    /* n_layers width: numbers of a set */
+    int64_t n;        /* of all sets, one after the other */
     dpi_claim claim; /* of steering alone */
     dpi_instructions instructions; /* [n_sets] */
     dpi_public_states at;
@@ -42,7 +46,7 @@ struct dpi_steer {
     int64_t charge;  /* of the ledger; 0: none */
     uint8_t *pays;   /* [units] with scope UNIT: 1: the unit has paid. PRIVATE */
     int64_t *sum;    /* [n] what was released: the units' vectors and the noise */
-    float *vectors;  /* [n] made of it, in the residual stream's units */
+    float *vectors;  /* [n_sets, n_states] made of it, in the residual stream's units */
 };
 
 /* Fills options, layers and the claim. */
@@ -52,7 +56,7 @@ DPI_MUST_CHECK dpi_status dpi_steer_settle(dpi_steer *steer, dpi_error *err);
 typedef struct dpi_reader {
     const dpi_steer *steer;
     dpi_session *session;
-    double *sums, *sizes; /* of one text: [n_one], [n_layers] */
+    double *sums, *sizes; /* of one text: [n_states], [n_layers] */
     int32_t *n_prompt;    /* [n_sets] tokens of each prompt, in the sequence of this number */
 } dpi_reader;
 
@@ -66,10 +70,17 @@ DPI_MUST_CHECK dpi_status dpi_public_states_find(dpi_reader *reader, const dpi_e
                                                  dpi_public_states *states, dpi_error *err);
 void dpi_public_states_free(dpi_public_states *states);
 
+/* The `rank` directions in which texts [n_texts, n of stride] differ most from their mean [n], as
+ * orthonormal rows of basis [rank, n]; zeros, where they do not differ in so many. Errors:
+ * MEMORY. */
+DPI_MUST_CHECK dpi_status dpi_steer_basis_find(const double *texts, int64_t n_texts, int64_t stride,
+                                               const double *mean, int32_t n, int32_t rank,
+                                               double *basis, dpi_error *err);
+
 /* sum [n] += the clipped vectors of all units. PRIVATE. Errors: MEMORY, CANCELLED. */
 DPI_MUST_CHECK dpi_status dpi_directions_add(dpi_reader *reader, const dpi_examples *examples,
                                              int64_t *sum, dpi_error *err);
-/* Of the noisy sum [n] the vectors [n]. */
+/* Of the noisy sum [n] the vectors [n_sets, n_states]. */
 void dpi_directions_make(const dpi_steer *steer, const int64_t *sum, float *vectors);
 
 /* What is read of records, but of units that cannot pay, and of public texts before the charge. */

@@ -34,33 +34,36 @@ static dpi_steer_options about_kinds(const dpi_records *records, const dpi_recor
 }
 
 /* Of the records of one label. */
-static dpi_steer *alone(const char *text, const char *public_text, bool described) {
+static dpi_steer *alone(const char *text, const char *public_text, bool described,
+                        int32_t rank) {
     OWN(dpi_records) records = labelled("alone.csv", text, true);
     OWN(dpi_records) texts = labelled("texts.csv", public_text, false);
     dpi_steer_options o = about_kinds(records, texts);
     if (described)
         o.instruction = (dpi_bytes){0}, o.description = (dpi_bytes){"notes on {label}", 16};
+    o.rank = rank;
     return released(&o);
 }
 
 static void check_alone(const dpi_steer *s, int32_t label, const dpi_steer *one) {
-    const int64_t at = label * N_EMBD;
-    assert_memory_equal(s->sum + at, one->sum, N_EMBD * sizeof *s->sum);
+    const int64_t at = label * N_EMBD, n = s->width;
+    assert_memory_equal(s->sum + label * n, one->sum, (size_t)n * sizeof *s->sum);
     assert_memory_equal(s->vectors + at, one->vectors, N_EMBD * sizeof *s->vectors);
     assert_true(s->at.size[label] == one->at.size[0] && s->at.spread[label] == one->at.spread[0]);
 }
 
-static void check_labels(bool described) {
+static void check_labels(bool described, int32_t rank) {
     OWN(dpi_records) records = labelled("all.csv", LABELLED, true);
     OWN(dpi_records) texts = labelled("both.csv", PUBLIC_BOTH, false);
     dpi_steer_options o = about_kinds(records, texts);
     if (described)
         o.instruction = (dpi_bytes){0}, o.description = (dpi_bytes){"notes on {label}", 16};
-    o.labels = turned, o.n_labels = 2;
+    o.labels = turned, o.n_labels = 2, o.rank = rank;
     OWN(dpi_steer) s = released(&o);
-    OWN(dpi_steer) b = alone(ONLY_B, PUBLIC_B, described);
-    OWN(dpi_steer) c = alone(ONLY_C, PUBLIC_C, described);
-    assert_true(memcmp(b->sum, c->sum, N_EMBD * sizeof *b->sum) != 0);
+    OWN(dpi_steer) b = alone(ONLY_B, PUBLIC_B, described, rank);
+    OWN(dpi_steer) c = alone(ONLY_C, PUBLIC_C, described, rank);
+    assert_int_equal(s->width, rank);
+    assert_true(memcmp(b->sum, c->sum, (size_t)rank * sizeof *b->sum) != 0);
     check_alone(s, 0, c);
     check_alone(s, 1, b);
     const dpi_claim *claim = dpi_steer_claim(s);
@@ -71,8 +74,9 @@ static void check_labels(bool described) {
 }
 
 TEST(test_each_alone) {
-    check_labels(false);
-    check_labels(true);
+    check_labels(false, N_EMBD);
+    check_labels(true, N_EMBD);
+    check_labels(false, 2);
 }
 
 /* Labels that nobody named are those that units have, in their order. */

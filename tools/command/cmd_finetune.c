@@ -164,7 +164,7 @@ static dpi_finetune_options options_of(const tuning *t) {
     o.n_units = v[OPT_TUNE_UNITS].i;
     o.n_expected = v[OPT_EXPECTED].given ? v[OPT_EXPECTED].d : 0;
     o.n_steps = (int32_t)v[OPT_TUNE_STEPS].i;
-    o.rank = (int32_t)v[OPT_RANK].i, o.alpha = v[OPT_ALPHA].d;
+    o.rank = v[OPT_RANK].given ? (int32_t)v[OPT_RANK].i : 1, o.alpha = v[OPT_ALPHA].d;
     o.targets = t->targets;
     o.full = (int32_t)v[OPT_FULL].i;
     o.clip = v[OPT_TUNE_CLIP].d, o.lr = v[OPT_LR].given ? v[OPT_LR].d : 0;

@@ -80,6 +80,8 @@ static dpi_steer_options options_of(const steering *s) {
     if (v[OPT_DESCRIBE].given)
         o.description = (dpi_bytes){v[OPT_DESCRIBE].s, strlen(v[OPT_DESCRIBE].s)};
     o.labels = s->labels.names, o.n_labels = s->labels.n;
+    if (v[OPT_RANK].given)
+        o.rank = (int32_t)v[OPT_RANK].i;
     o.n_positions = (int32_t)v[OPT_POSITIONS].i;
     if (v[OPT_MAX_PER_UNIT].given)
         o.max_per_unit = (int32_t)v[OPT_MAX_PER_UNIT].i;

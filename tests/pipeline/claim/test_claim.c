@@ -97,11 +97,11 @@ static const kind kinds[] = {
       {"texts", NULL, 3, {{"T", 20}}}}},
     {"vectors of labels", {.n_units = 64, .delta = 1e-4, .model_name = "tiny",
                            .labels = DPI_LABELS_PUBLIC, .n_labels = 5},
-     {{"steering", "00", 1, {{"sigma", 2}, {"layers", 2}, {"numbers", 100}}}}},
+     {{"steering", "00", 1, {{"sigma", 2}, {"layers", 2}, {"numbers", 100}, {"rank", 9}}}}},
     {"a steered run", {.n_units = 64, .delta = 1e-4, .max_per_unit = 4, .model_name = "tiny"},
      {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}}},
       {"steering", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1,
-       {{"sigma", 2}, {"layers", 2}, {"numbers", 100}}}}},
+       {{"sigma", 2}, {"layers", 2}, {"numbers", 100}, {"rank", 9}}}}},
     {"words", {.adjacency = DPI_ADJACENCY_WORD},
      {{"words", "0123456789abcdef", 12,
        {{"replaced_by", 3}, {"vocabulary_words", 50}, {"certificate_epsilon", 5},
@@ -438,6 +438,7 @@ TEST(test_impossible) {
     REFUSES("vectors of labels", c.labels = DPI_LABELS_PRIVATE, ARG, "labels: found private");
     REFUSES("vectors of labels", c.adjacency = DPI_ADJACENCY_ADD_REMOVE, ARG,
             "labels: found public");
+    REFUSES("vectors of labels", c.parts[0].values[4] = 10, ARG, "rank: found 10, allowed fewer");
     REFUSES("vectors of labels", c.cluster_texts = 2, ARG, "cluster_texts");
     REFUSES("texts", c.parts[0] = c.parts[1], ARG, "mechanisms: found texts alone");
     REFUSES("words", c.parts[0].values[1] = 4, ARG, "certificate_epsilon: found 5");
