@@ -211,11 +211,11 @@ dpi_status dpi_public_states_find(dpi_reader *r, const dpi_examples *examples,
 /* What is released of a state [n_embd] of layer `at`, counted over labels: its part in each
  * direction of the basis, or all of it. */
 static void project(const dpi_steer *s, int64_t at, const double *state, double *released) {
-    const double *basis = s->at.basis + at * s->width * s->n_embd;
     if (!s->at.basis) {
         memcpy(released, state, (size_t)s->n_embd * sizeof *state);
         return;
     }
+    const double *basis = s->at.basis + at * s->width * s->n_embd;
     for (int32_t k = 0; k < s->width; k++) {
         released[k] = 0;
         for (int32_t c = 0; c < s->n_embd; c++)
@@ -303,15 +303,15 @@ static double kept_of(const int64_t *sum, int32_t n, double deviation, double lo
         square += (double)sum[c] * (double)sum[c];
     if (!(square > (n + 2 * sqrt(2. * n)) * noise))
         return 0;
-    return fmin(1 - (n - 2) * noise / square, longest / sqrt(square));
+    return fmin(1 - (n > 2 ? n - 2 : 0) * noise / square, longest / sqrt(square));
 }
 
 /* Number c of a state of layer `at`, of what was released. */
 static double restored(const dpi_steer *s, int64_t at, const int64_t *released, int32_t c) {
-    const double *basis = s->at.basis + at * s->width * s->n_embd;
     double sum = 0;
     if (!s->at.basis)
         return (double)released[c];
+    const double *basis = s->at.basis + at * s->width * s->n_embd;
     for (int32_t k = 0; k < s->width; k++)
         sum += basis[(int64_t)k * s->n_embd + c] * (double)released[k];
     return sum;

@@ -14,6 +14,7 @@ cp "$bench"/UTILITY.md "$bench"/frontier*.svg .
 results=$bench/results/utility
 check "utility-grid" "$bench/utility-grid" tables UTILITY.md "$results"/{ticket,discharge}-grid.csv
 check "frontier.py" python3 "$bench/frontier.py" tables UTILITY.md "$results/frontier.csv"
+check "many.py" python3 "$bench/many.py" tables UTILITY.md "$results/many.csv"
 for script in finetune structured; do
     check "$script.py" python3 "$bench/$script.py" tables UTILITY.md "$results/$script.csv"
 done
@@ -42,12 +43,12 @@ real_run = importlib.util.module_from_spec(importlib.util.spec_from_loader("real
 loader.exec_module(real_run)
 records = [{"text": f"{c}{i}", "kind": c} for c, n in (("a", 9), ("b", 12), ("c", 30))
            for i in range(n)]
-parts = real_run.split(records, "kind", 2, 3, 2, 2, seed=1)
+parts = real_run.split(records, "kind", 2, 6, 3, 2, seed=1)
 for part, n in zip(parts, (6, 2, 3)): # of the labels c and b, which are the most frequent
     assert sorted(r["kind"] for r in part) == ["b"] * n + ["c"] * n, part
 assert len({r["text"] for part in parts for r in part}) == 22
 try:
-    real_run.split(records, "kind", 3, 3, 2, 2, seed=1)
+    real_run.split(records, "kind", 3, 6, 3, 2, seed=1)
     raise AssertionError("too few records are found")
 except SystemExit as e:
     assert "label 'a' has 9 records" in str(e)
