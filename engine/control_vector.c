@@ -44,7 +44,9 @@ static int32_t layer_of(const char *name) {
     return strcmp(same, name) == 0 ? layer : -1;
 }
 
-static dpi_status read_tensor(const dpi_model *m, const dpi_gguf_tensor *t, dpi_error *err) {
+/* to [n_sets, n_embd]: its place. */
+static dpi_status read_tensor(const dpi_model *m, const dpi_gguf_tensor *t, float *to,
+                              dpi_error *err) {
     dpi_control_vector *control = m->control;
     const int32_t n_layer = m->config.n_layer, n_embd = m->config.n_embd;
     const int32_t layer = layer_of(t->name);
@@ -60,7 +62,6 @@ static dpi_status read_tensor(const dpi_model *m, const dpi_gguf_tensor *t, dpi_
                            t->file, t->name, dpi_type_find(t->type)->name, (long long)t->shape[0],
                            (long long)t->shape[1], (int)t->n_dims, (int)n_embd, (int)n_embd);
     const int64_t n = (int64_t)control->n_sets * n_embd;
-    float *to = control->numbers + layer * n;
     memcpy(to, t->data, (size_t)n * sizeof *to);
     for (int64_t i = 0; i < n; i++) {
         to[i] *= control->scale;
@@ -74,10 +75,12 @@ static dpi_status read_tensor(const dpi_model *m, const dpi_gguf_tensor *t, dpi_
     return DPI_STATUS_OK;
 }
 
-/* That of the first tensor, which the others must share. */
-static dpi_status count_sets(const dpi_gguf *file, int32_t *n_sets, dpi_error *err) {
+/* That of the first tensor, which the others must share. One of another width is refused later, and
+ * no memory is taken for it. */
+static dpi_status count_sets(const dpi_gguf *file, int32_t n_embd, int32_t *n_sets,
+                             dpi_error *err) {
     const dpi_gguf_tensor *t = dpi_gguf_tensor_at(file, 0);
-    *n_sets = (int32_t)t->shape[1];
+    *n_sets = t->shape[0] == n_embd ? (int32_t)t->shape[1] : 1;
     return t->shape[1] >= 1 && t->shape[1] <= DPI_CONTROL_SETS_MAX
                ? DPI_STATUS_OK
                : dpi_fail_at(err, DPI_STATUS_FORMAT, t->offset,
@@ -87,23 +90,24 @@ static dpi_status count_sets(const dpi_gguf *file, int32_t *n_sets, dpi_error *e
 
 static dpi_status read_file(dpi_model *m, const dpi_gguf *file, const char *path, float scale,
                             dpi_error *err) {
-    const size_t n_layer = (size_t)m->config.n_layer;
+    const int64_t n_tensors = dpi_gguf_tensor_count(file);
     int32_t n_sets;
     DPI_TRY(check_kind(file, err));
-    DPI_TRY(count_sets(file, &n_sets, err));
+    DPI_TRY(count_sets(file, m->config.n_embd, &n_sets, err));
+    const size_t n = (size_t)n_sets * (size_t)m->config.n_embd;
     dpi_control_vector *control = m->control = dpi_calloc(1, sizeof *m->control);
     if (control) {
         control->scale = scale;
         control->n_sets = n_sets;
         control->path = strdup(path);
-        control->of = dpi_calloc(n_layer, sizeof *control->of);
-        control->numbers =
-            dpi_calloc(n_layer * (size_t)n_sets * (size_t)m->config.n_embd, sizeof(float));
+        control->of = dpi_calloc((size_t)m->config.n_layer, sizeof *control->of);
+        control->numbers = dpi_calloc((size_t)n_tensors * n, sizeof(float));
     }
     if (!control || !control->path || !control->of || !control->numbers)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a control vector");
-    for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++)
-        DPI_TRY(read_tensor(m, dpi_gguf_tensor_at(file, i), err));
+    for (int64_t i = 0; i < n_tensors; i++)
+        DPI_TRY(read_tensor(m, dpi_gguf_tensor_at(file, i), control->numbers + (size_t)i * n,
+                            err));
     return DPI_STATUS_OK;
 }
 

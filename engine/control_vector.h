@@ -13,7 +13,7 @@
 enum { DPI_CONTROL_SETS_MAX = 1 << 16 };
 
 typedef struct dpi_control_vector {
-    float *numbers;    /* [n_layer, n_sets, n_embd] times scale */
+    float *numbers;    /* [tensors of the file, n_sets, n_embd] times scale */
     const float **of;  /* [n_layer] of each layer [n_sets, n_embd]; NULL: it has none */
     int32_t n_sets;    /* 1.. */
     int32_t n;         /* layers that have one */
