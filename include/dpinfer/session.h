@@ -72,9 +72,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_steer(dpi_session *session, int32_
  *
  * PURITY: the logits of a sequence are a function of the weights, the session's options other
  * than n_seq, n_threads and n_ctx (which only decides the rotations of models with
- * rope_factors_long), the set of vectors that steers it, the tokens given to it by prefill and those
- * given by step; their bits do not depend on other sequences or on the thread count (docs/spec.md
- * section 3).
+ * rope_factors_long), the set of vectors that steers it, the tokens given to it by prefill and
+ * those given by step; their bits do not depend on other sequences or on the thread count
+ * (docs/spec.md section 3).
  * Errors: ARG, LIMIT (context full: nothing is appended), MEMORY (nothing is appended; where layers
  * have windows the sequence may be reset), CANCELLED (the sequence is reset). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_prefill(dpi_session *session, int32_t seq,

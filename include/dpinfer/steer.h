@@ -111,6 +111,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_steer_prepare(dpi_steer *steer, dpi_error 
 /* The ledger is charged first. Errors: STATE (it was not prepared; a second time), those of
  * dpi_ledger_reserve, CANCELLED, IO, ENTROPY, MEMORY; what was charged stays charged. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_steer_release(dpi_steer *steer, dpi_error *err);
+/* Labels (without labels 1: all) whose vectors are zeros after each layer, as the noise is all that
+ * there is of them: they steer nothing. Of what was released; 0 before. */
+DPI_API int32_t dpi_steer_drowned(const dpi_steer *steer);
 /* The vectors with their claim. fd -1: a file of that name appears whole; else it is written to
  * that open file, which stays the caller's. Errors: STATE (nothing was released), IO, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_steer_write(dpi_steer *steer, const char *path, int fd,

@@ -60,6 +60,17 @@ void dpi_steer_free(dpi_steer *s) {
 
 const dpi_claim *dpi_steer_claim(const dpi_steer *s) { return &s->claim; }
 
+int32_t dpi_steer_drowned(const dpi_steer *s) {
+    int32_t n = 0;
+    for (int32_t label = 0; label < s->n_sets && s->sum; label++) {
+        bool steers = false;
+        for (int64_t i = 0; i < s->n_states; i++)
+            steers |= s->vectors[label * s->n_states + i] != 0;
+        n += !steers;
+    }
+    return n;
+}
+
 /* ---- Public texts ---------------------------------------------------------------------------- */
 
 static dpi_status open_drawing(const dpi_steer *s, dpi_drawing **drawing, dpi_error *err) {

@@ -235,6 +235,12 @@ class Steering(Handle):
     def claim(self) -> Claim:
         return _copy(lib.dpi_steer_claim(self.c))
 
+    @property
+    def drowned(self) -> int:
+        """Labels (or 1) whose vectors the noise has drowned, so that they steer nothing; 0 before
+        run()."""
+        return int(lib.dpi_steer_drowned(self.c))
+
     def run(self, out: Any) -> Steering:
         """The vectors in the file `out`. Raises StateError: a second time; Cancelled: what was
         charged by then stays charged."""

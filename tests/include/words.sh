@@ -38,7 +38,8 @@ while IFS= read -r riddle; do
     [ -n "$riddle" ] || continue
     while IFS=: read -r file line _; do
         complain "$file:$line: '$riddle' is a riddle"
-    done < <(grep -nHiF -- "$riddle" "${texts[@]}")
+    done < <(grep -nHiF -- "$riddle" "${texts[@]}" |
+        grep -v '^./docs/results.md:[0-9]*:    - `') # what models wrote
     passed=$((passed + 1))
 done <<'END'
 by anyone

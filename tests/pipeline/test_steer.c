@@ -270,6 +270,7 @@ TEST(test_noise) {
             of_number[i] += pow((double)s->sum[i] / deviation, 2);
             sum += (double)s->sum[i] / deviation;
         }
+        assert_int_equal(dpi_steer_drowned(s), length_of(s) == 0);
         n_kept += length_of(s) > 0;
     }
     assert_true(fabs(square / (40 * N_EMBD) - 1) < .15 && fabs(sum) / (40 * N_EMBD) < .11);

@@ -149,6 +149,13 @@ TEST(test_noise) {
         for (int i = 0; i < N; i++)
             square[i / N_EMBD] += pow((double)s->sum[i] / deviation, 2) / (20 * N_EMBD);
     }
+    dpi_steer *before = open_steer(&o);
+    assert_int_equal(dpi_steer_drowned(before), 0);
+    dpi_steer_free(before);
+    o.records = labelled("one.csv", "who,kind,text\na,b_2,one\nb,c,\n", true), o.sigma = .1;
+    OWN(dpi_steer) half = released(&o); /* one label has no text, the other has one */
+    assert_int_equal(dpi_steer_drowned(half), 1);
+    dpi_records_close((dpi_records *)o.records);
     for (int label = 0; label < 2; label++) /* 1,280 squares: off by .25 once in 10^9, of a seed */
         assert_true(fabs(square[label] - 1) < .25);
 }

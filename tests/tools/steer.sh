@@ -163,4 +163,8 @@ expect_err "private: a unit's label is a secret"
 works verify l.gguf; expect_out PRIVATE
 works steer m.gguf ${brief/--public public.csv/} --public-texts 4 --epsilon 2 -o d.gguf
 works verify d.gguf; expect_out "PRIVATE"
+works steer m.gguf $brief --epsilon .1 --seed 1 -o f.gguf
+expect_err "the noise has drowned the vectors: they"
+works steer m.gguf $kinds --epsilon .1 --describe {label} --seed 1 -o g.gguf
+expect_err "the vectors of 2 of 2 labels"
 finish

@@ -150,6 +150,18 @@ static int prepare_end(steering *s) {
     return words ? CLI_OK : CLI_FAILED;
 }
 
+/* It follows from what is released. */
+static void warn_of_drowned(const steering *s) {
+    const int32_t n = dpi_steer_drowned(s->steer);
+    const int32_t n_labels = dpi_steer_claim(s->steer)->n_labels;
+    if (n > 0 && n_labels > 0)
+        cli_note("the noise has drowned the vectors of %d of %d labels: they steer nothing. More "
+                 "records of a label or a larger --epsilon would help", (int)n, (int)n_labels);
+    else if (n > 0)
+        cli_note("the noise has drowned the vectors: they steer nothing. More records or a larger "
+                 "--epsilon would help");
+}
+
 static int release(steering *s) {
     dpi_error err;
     dpi_status status = dpi_steer_prepare(s->steer, &err);
@@ -161,8 +173,10 @@ static int release(steering *s) {
     status = dpi_steer_release(s->steer, &err);
     if (status == DPI_STATUS_OK)
         status = dpi_steer_write(s->steer, s->a->v[OPT_ADAPTER].s, s->out.fd, &err);
-    if (status == DPI_STATUS_OK)
+    if (status == DPI_STATUS_OK) {
+        warn_of_drowned(s);
         return CLI_OK;
+    }
     return status == DPI_STATUS_BUDGET ? ledger_fail(status, &err) : cli_fail_status(status, &err);
 }
 
