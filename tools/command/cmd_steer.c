@@ -116,9 +116,9 @@ static int open_all(steering *s) {
     const dpi_model_options model = options_model(a);
     dpi_records_options records;
     dpi_release_options unused = {0};
-    int code = check_options(a);
+    int code = a->n_positional > 0 ? paths_check_command(a) : CLI_OK;
     if (code == CLI_OK)
-        code = paths_check_command(a);
+        code = check_options(a);
     if (code == CLI_OK)
         code = records_options(a, &records);
     if (code == CLI_OK)
