@@ -35,6 +35,10 @@ static dpi_status check_sum(const dpi_plan *plan, const dpi_claim *steering, dou
     const dpi_sampler_options *m = &c->method;
     if (!dpi_run_is_proven(c))
         return dpi_fail(err, DPI_STATUS_ARG, "steered: allowed with a method that has a guarantee");
+    if (steering->labels) /* how many units have each is public there, and may be a secret here */
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "steered: the vectors are of %d labels, allowed are those of all units "
+                        "together; %s", (int)steering->n_labels, ADVICE);
     if (!(sigma > 0))
         return dpi_fail(err, DPI_STATUS_ARG, "steered: the vectors have no noise, and so no "
                                              "guarantee; %s", ADVICE);

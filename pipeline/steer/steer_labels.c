@@ -61,6 +61,8 @@ static dpi_status make(const dpi_steer_options *o, dpi_steer_labels *l, dpi_erro
         if (!o->labels || !o->labels[i])
             return dpi_fail(err, DPI_STATUS_ARG, "labels: found NULL, allowed are %d names",
                             (int)o->n_labels);
+        if (find(l, o->labels[i], strlen(o->labels[i])) >= 0)
+            return dpi_fail(err, DPI_STATUS_ARG, "labels: found '%s' more than once", o->labels[i]);
         DPI_TRY(add(l, o->labels[i], strlen(o->labels[i]), err));
     }
     return o->adjacency == DPI_ADJACENCY_ADD_REMOVE ? share_units(o, l, err)

@@ -208,7 +208,7 @@ TEST(test_file) {
 }
 
 TEST(test_refused) {
-    static const char *const absent[] = {"b_2", "d"};
+    static const char *const absent[] = {"b_2", "d"}, *const twice[] = {"b_2", "b_2"};
     OWN(dpi_records) records = labelled("all.csv", LABELLED, true);
     OWN(dpi_records) texts = labelled("both.csv", PUBLIC_BOTH, false);
     OWN(dpi_records) plain = lines("plain.csv", PUBLIC_TEXTS, NULL);
@@ -220,6 +220,7 @@ TEST(test_refused) {
     assert_error(dpi_steer_open(&o, &s, ERR), ARG, part)
     REFUSES(o.labels = absent, "found no unit of 'd'");
     REFUSES(o.labels = NULL, "labels: found NULL");
+    REFUSES(o.labels = twice, "found 'b_2' more than once");
     REFUSES(o.n_labels = -1, "labels");
     REFUSES((o.instruction = (dpi_bytes){"say", 3}), "instruction: found no {label}");
     REFUSES(o.public_texts = plain, "records with them and public texts without");

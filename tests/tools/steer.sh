@@ -152,7 +152,12 @@ works ledger init untouched --dataset all --epsilon 10 --delta 1e-3
 refuse 2 "has 2 sets, of labels" run m.gguf kinds.csv -B 2 -n 5 --rho .1 --delta 1e-3 \
     --control-vector k.gguf --ledger untouched
 works ledger show untouched --json; expect_out '"n_charges": 0'
-refuse 2 "has 2 sets, of labels" run m.gguf kinds.csv -B 2 -n 5 --rho .1 --delta 1e-3 --steer k.gguf
+refuse 2 "the vectors are of 2 labels" \
+    run m.gguf kinds.csv -B 2 -n 5 --rho .1 --delta 1e-3 --steer k.gguf
+echo 0_x >one
+works steer m.gguf $kinds --epsilon 8 --describe {label} --label-names one -o one.gguf
+refuse 2 "the vectors are of 1 labels" run m.gguf kinds.csv -B 2 -n 5 --rho .1 --delta 1e-3 \
+    --steer one.gguf
 sed 's/"n_labels":2/"n_labels":1/' k.gguf >forged.gguf; expect_different k.gguf forged.gguf
 "$dpinfer" verify forged.gguf >out 2>err && bad "a claim of fewer labels is verified"
 # The model writes the public texts itself.
