@@ -85,8 +85,8 @@ typedef struct dpi_steer_options {
     int32_t n_labels;          /* 0..DPI_STEER_LABELS_MAX */
     int32_t rank; /* numbers that are released of each layer: those of the directions in which the
                      public texts differ most, so that there is less noise; at most one fewer than
-                     there are of these texts, on average for each label, or all, n_embd. 0 (default): what the
-                     noise and the number of units ask for (docs/commands.md) */
+                     there are of these texts, on average for each label, or all, n_embd. 0
+                     (default): what the noise and the number of units ask for (docs/commands.md) */
 } dpi_steer_options;
 
 DPI_API void dpi_steer_options_init_size(dpi_steer_options *options, size_t size);

@@ -5,24 +5,29 @@
 #include "dpinfer/report.h"
 #include "tests/pipeline/steering.h"
 
-/* A file of vectors of these records, and the tiny model with them. */
-static dpi_model *steered_model(const dpi_records *records, double sigma, dpi_steer **steer) {
+/* A file of vectors, and the tiny model with them. */
+static dpi_model *steered_by(const dpi_steer_options *o, dpi_steer **steer) {
     const tiny_spec spec = tiny_default();
-    dpi_steer_options o = say_options(records);
     dpi_model *opened;
     DEFAULTS(dpi_model_options, mo);
     char path[512];
     snprintf(path, sizeof path, "%s", path_in(dir, "vectors.gguf"));
-    o.seeded = 0, o.sigma = sigma;
-    if (sigma == 0)
-        o.epsilon = INFINITY;
-    *steer = released(&o);
+    *steer = released(o);
     remove(path);
     assert_ok(dpi_steer_write(*steer, path, -1, ERR));
     mo.control_vector = path;
     tiny_write(&spec, 5, path_in(dir, "tiny.gguf"));
     assert_ok(dpi_model_open(path_in(dir, "tiny.gguf"), &mo, &opened, ERR));
     return opened;
+}
+
+/* Of these records. */
+static dpi_model *steered_model(const dpi_records *records, double sigma, dpi_steer **steer) {
+    dpi_steer_options o = say_options(records);
+    o.seeded = 0, o.sigma = sigma;
+    if (sigma == 0)
+        o.epsilon = INFINITY;
+    return steered_by(&o, steer);
 }
 
 static dpi_release_options about(const dpi_model *with, const dpi_records *records) {
@@ -83,5 +88,23 @@ TEST(test_steered_run_of_other_units) {
     with = steered_model(alone, 0, &loud);
     o = about(with, alone);
     assert_error(dpi_release_open(&o, &r, ERR), ARG, "the vectors have no noise");
+    dpi_model_close(with);
+}
+
+/* Vectors of labels take which unit has which as public, and a claim of texts does not: also where
+ * there is one label, and so one set of vectors. */
+TEST(test_steered_run_of_labels) {
+    DEFAULTS(dpi_records_options, ro);
+    ro.label_field = "kind";
+    OWN(dpi_records) kinds = read_records("kinds.csv", "kind,text\na,one\na,two\na,more\n", &ro);
+    OWN(dpi_records) texts = read_records("texts.csv", "kind,text\na,abc\na,some more\n", &ro);
+    OWN(dpi_steer) s = NULL;
+    dpi_steer_options so = say_options(kinds);
+    so.instruction = (dpi_bytes){"say {label}", 11}, so.n_positions = 3 * POSITIONS;
+    so.public_texts = texts, so.seeded = 0, so.sigma = 1.5;
+    dpi_model *with = steered_by(&so, &s);
+    dpi_release_options o = about(with, kinds);
+    dpi_release *r = NULL;
+    assert_error(dpi_release_open(&o, &r, ERR), UNSUPPORTED, "the vectors are of 1 labels");
     dpi_model_close(with);
 }
