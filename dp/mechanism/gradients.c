@@ -34,7 +34,8 @@ static const dpi_parameter trained = {
     .name = "trained", .key = "trained", .unit = "", .type = DPI_PARAMETER_CHOICE,
     .choices = trainings, .help = "an adapter, all weights, or an adapter that is in the weights"};
 static const dpi_parameter rank = {
-    .name = "rank", .key = "rank", .unit = "", .type = DPI_PARAMETER_INT, .max = 1024,
+    .name = "rank", .key = "rank", .unit = "", .type = DPI_PARAMETER_INT,
+    .max = DPI_FINETUNE_RANK_MAX,
     .help = "of the adapter; 0: all weights"};
 static const dpi_parameter alpha = {
     .name = "alpha", .key = "alpha", .unit = "", .type = DPI_PARAMETER_REAL, .max = 1e6,

@@ -50,7 +50,7 @@ enum {
     DPI_FINETUNE_ALL = 127
 };
 
-enum { DPI_FINETUNE_LABELS_MAX = 1024 };
+enum { DPI_FINETUNE_LABELS_MAX = 1024, DPI_FINETUNE_RANK_MAX = 1024 };
 
 /* The largest noise multiplier whose noise is drawn exactly; the least is DPI_GAUSSIAN_SIGMA_MIN
  * (gaussian.h). */

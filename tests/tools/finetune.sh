@@ -144,6 +144,8 @@ works ${kinds/--positions 32/--positions 64} --describe "notes of {label}" -o d.
 expect_different k.gguf d.gguf
 works verify d.gguf
 refuse 2 "no {label}" $kinds --describe "notes" -o x.gguf
+refuse 2 "--rank: found '1025', allowed 1..1024" ${kinds/--rank 2/--rank 1025} \
+    -o x.gguf
 refuse 2 "--describe and --instruction" $kinds --describe "{label}" --instruction "{label}" \
     -o x.gguf
 listed="generate m.gguf --lora d.gguf --num 3 -n 8 --seed 1 --jsonl"

@@ -59,6 +59,9 @@ static int check_options(const args *a) {
                                    "both, or none");
     if (v[OPT_LABEL_FIELD].given && v[OPT_ATTRIBUTES].given)
         return cli_fail(CLI_USAGE, "--label-field and --attributes: allowed is one of them");
+    if (v[OPT_RANK].given && v[OPT_RANK].i > DPI_FINETUNE_RANK_MAX)
+        return cli_fail(CLI_USAGE, "--rank: found '%lld', allowed 1..%d", (long long)v[OPT_RANK].i,
+                        DPI_FINETUNE_RANK_MAX);
     if (v[OPT_DESCRIBE].given && (v[OPT_INSTRUCTION].given || v[OPT_ATTRIBUTES].given))
         return cli_fail(CLI_USAGE, "--describe and --%s: allowed is one of them",
                         v[OPT_INSTRUCTION].given ? "instruction" : "attributes");
