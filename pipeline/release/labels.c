@@ -19,7 +19,7 @@ void dpi_labels_free(dpi_label_list *l) {
 }
 
 /* All names are looked at: which label a unit has may be private. */
-static int32_t find(const dpi_label_list *l, const char *name, size_t n_bytes) {
+int32_t dpi_labels_named(const dpi_label_list *l, const char *name, size_t n_bytes) {
     int32_t found = -1;
     for (int32_t i = 0; i < (int32_t)l->names.n && name; i++)
         if (l->names.at[i].n_bytes == n_bytes && memcmp(l->names.at[i].data, name, n_bytes) == 0)
@@ -31,7 +31,7 @@ int32_t dpi_labels_find(const dpi_label_list *l, const dpi_records *records, siz
     const char *name;
     size_t n_bytes;
     dpi_records_unit_label(records, unit, &name, &n_bytes);
-    return find(l, name, n_bytes);
+    return dpi_labels_named(l, name, n_bytes);
 }
 
 dpi_bytes dpi_labels_meaning(const dpi_label_list *l, int32_t index) {
@@ -62,7 +62,7 @@ int64_t dpi_labels_texts(const dpi_label_list *l) {
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-static dpi_status add_name(dpi_label_list *l, const char *name, size_t n_bytes, dpi_error *err) {
+dpi_status dpi_labels_add(dpi_label_list *l, const char *name, size_t n_bytes, dpi_error *err) {
     if (l->names.n == DPI_LABELS_MAX)
         return dpi_fail(err, DPI_STATUS_LIMIT, "there are more than %d labels", DPI_LABELS_MAX);
     return dpi_spans_copy(&l->names, name, n_bytes) ? DPI_STATUS_OK
@@ -79,10 +79,10 @@ static dpi_status copy_names(const dpi_release_options *o, dpi_label_list *l, dp
                             (int)o->n_labels);
         const size_t n_bytes = strlen(o->label_names[i]);
         const dpi_span name = {(char *)o->label_names[i], n_bytes};
-        if (dpi_units_is_blank(&name) || find(l, name.data, n_bytes) >= 0)
+        if (dpi_units_is_blank(&name) || dpi_labels_named(l, name.data, n_bytes) >= 0)
             return dpi_fail(err, DPI_STATUS_ARG, "label_names: label %d is blank, or there twice",
                             i + 1);
-        DPI_TRY(add_name(l, name.data, n_bytes, err));
+        DPI_TRY(dpi_labels_add(l, name.data, n_bytes, err));
     }
     return DPI_STATUS_OK;
 }
@@ -107,14 +107,14 @@ static dpi_status number_names(int32_t n, dpi_label_list *l, dpi_error *err) {
     for (int32_t i = 1; i <= n; i++) {
         char name[16];
         const int n_bytes = snprintf(name, sizeof name, "%d", (int)i);
-        DPI_TRY(add_name(l, name, (size_t)n_bytes, err));
+        DPI_TRY(dpi_labels_add(l, name, (size_t)n_bytes, err));
     }
     return DPI_STATUS_OK;
 }
 
-/* Public labels: those that units have, in the order in which they come, and how many have each. */
-static dpi_status count_units(const dpi_release_options *o, dpi_label_list *l, dpi_error *err) {
-    const size_t n = dpi_records_unit_count(o->records);
+dpi_status dpi_labels_count(const dpi_records *records, bool named, dpi_label_list *l,
+                            dpi_error *err) {
+    const size_t n = dpi_records_unit_count(records);
     l->n_units = dpi_private_malloc(DPI_LABELS_MAX * sizeof *l->n_units);
     if (!l->n_units)
         return dpi_no_memory(err, "the labels");
@@ -122,10 +122,10 @@ static dpi_status count_units(const dpi_release_options *o, dpi_label_list *l, d
     for (size_t u = 0; u < n; u++) {
         const char *name;
         size_t n_bytes;
-        dpi_records_unit_label(o->records, u, &name, &n_bytes);
-        int32_t index = find(l, name, n_bytes);
-        if (index < 0 && name && o->n_labels == 0) {
-            DPI_TRY(add_name(l, name, n_bytes, err));
+        dpi_records_unit_label(records, u, &name, &n_bytes);
+        int32_t index = dpi_labels_named(l, name, n_bytes);
+        if (index < 0 && name && !named) {
+            DPI_TRY(dpi_labels_add(l, name, n_bytes, err));
             index = (int32_t)l->names.n - 1;
         }
         if (index >= 0)
@@ -225,7 +225,7 @@ dpi_status dpi_labels_make(const dpi_release_options *o, int32_t reading, int32_
     DPI_TRY(copy_names(o, l, err));
     DPI_TRY(number_names(o->n_clusters, l, err));
     if (is_public)
-        DPI_TRY(count_units(o, l, err));
+        DPI_TRY(dpi_labels_count(o->records, o->n_labels > 0, l, err));
     l->n = (int32_t)l->names.n;
     if (l->n == 0)
         return dpi_fail(err, DPI_STATUS_ARG, is_public

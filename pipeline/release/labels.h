@@ -36,6 +36,16 @@ void dpi_labels_free(dpi_label_list *labels);
 bool dpi_labels_share(const int64_t *counts, const int64_t *most, int32_t n, int32_t n_texts,
                       int32_t *shares);
 
+/* What the above is made of. A name of the list, by itself; its index, or -1. Errors: LIMIT,
+ * MEMORY. */
+DPI_MUST_CHECK dpi_status dpi_labels_add(dpi_label_list *labels, const char *name, size_t n_bytes,
+                                         dpi_error *err);
+int32_t dpi_labels_named(const dpi_label_list *labels, const char *name, size_t n_bytes);
+/* Of public labels: n_units of each. Not `named`: labels that units have and the list has not are
+ * added in the order in which they come. Errors: LIMIT, MEMORY. */
+DPI_MUST_CHECK dpi_status dpi_labels_count(const dpi_records *records, bool named,
+                                           dpi_label_list *labels, dpi_error *err);
+
 /* The index of a unit's label; -1: it has none that is in the list. */
 int32_t dpi_labels_find(const dpi_label_list *labels, const dpi_records *records, size_t unit);
 /* What {label} stands for in the prompts of a label, the list's. */

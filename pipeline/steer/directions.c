@@ -167,7 +167,7 @@ static dpi_status find_states(dpi_reader *r, const dpi_examples *examples, int32
             return dpi_fail(err, DPI_STATUS_ARG,
                             "public texts%s%s: found %lld that have tokens, which lie %g apart "
                             "after layer %d; needed are two or more that differ",
-                            labelled ? " of " : "", labelled ? s->labels.names[label] : "",
+                            labelled ? " of " : "", labelled ? s->labels.names.at[label].data : "",
                             (long long)n, at->spread[l], (int)s->layers[l]);
     for (int32_t l = 0; l < s->n_layers && at->basis; l++)
         DPI_TRY(dpi_steer_basis_find(texts + l * s->n_embd, n, s->n_states,
@@ -321,10 +321,8 @@ void dpi_directions_make(const dpi_steer *s, const int64_t *sum, float *vectors)
     const double deviation =
         s->claim.parts[0].values[DPI_STEERING_SIGMA] * (double)dpi_gradient_bound(s->n);
     for (int32_t i = 0; i < s->n_sets * s->n_layers; i++) {
-        const int32_t label = i / s->n_layers;
-        const double n_units = s->labels.n > 0 ? s->labels.n_units[label]
-                                               : (double)s->options.n_units;
-        const double one = (double)(INT64_C(1) << DPI_GRADIENT_SHIFT) * n_units;
+        const double one =
+            (double)(INT64_C(1) << DPI_GRADIENT_SHIFT) * dpi_steer_units(s, i / s->n_layers);
         const int64_t *of_layer = sum + (int64_t)i * s->width;
         const double by = kept_of(of_layer, s->width, deviation, one) * clip_of(s) / one *
                           s->at.spread[i] * s->at.size[i];

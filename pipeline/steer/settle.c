@@ -106,9 +106,9 @@ static dpi_status find_sigma(const dpi_steer_options *o, double *sigma, dpi_erro
 #define NOISE .25
 
 static int32_t choose_rank(const dpi_steer *s, double sigma, int64_t most) {
-    double n_units = (double)s->options.n_units;
-    for (int32_t i = 0; i < s->labels.n; i++)
-        n_units = i == 0 || s->labels.n_units[i] < n_units ? s->labels.n_units[i] : n_units;
+    double n_units = dpi_steer_units(s, 0);
+    for (int32_t i = 1; i < s->n_sets; i++)
+        n_units = fmin(n_units, dpi_steer_units(s, i));
     const double one = sigma / n_units; /* of a number */
     if (one * sqrt(s->n_embd) <= NOISE_OF_ALL)
         return s->n_embd;

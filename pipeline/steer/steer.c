@@ -22,11 +22,17 @@
 static dpi_status open_all(dpi_steer *s, dpi_error *err) {
     const dpi_steer_options *o = &s->options;
     DPI_TRY(dpi_steer_settle(s, err));
+    const char **names = dpi_calloc((size_t)s->n_sets, sizeof *names);
+    if (!names)
+        return dpi_no_memory(err, "the labels");
+    for (int32_t i = 0; i < s->labels.n; i++)
+        names[i] = s->labels.names.at[i].data;
     const dpi_instruction_options of = {
         .text = o->instruction, .description = o->description, .chat = o->chat,
-        .labels = (const char *const *)s->labels.names, .n_labels = s->labels.n,
-        .n_positions = o->n_positions};
-    return dpi_instructions_make(o->model, &of, &s->instructions, err);
+        .labels = names, .n_labels = s->labels.n, .n_positions = o->n_positions};
+    const dpi_status status = dpi_instructions_make(o->model, &of, &s->instructions, err);
+    free(names);
+    return status;
 }
 
 dpi_status dpi_steer_open(const dpi_steer_options *options, dpi_steer **steer, dpi_error *err) {
@@ -49,7 +55,7 @@ void dpi_steer_free(dpi_steer *s) {
     if (!s)
         return;
     dpi_public_states_free(&s->at);
-    dpi_steer_labels_free(&s->labels);
+    dpi_labels_free(&s->labels);
     dpi_instructions_free(&s->instructions);
     dpi_private_free(s->pays);
     free(s->layers);
@@ -102,6 +108,11 @@ static dpi_status add_line(dpi_text *lines, const dpi_drawn_text *text, const ch
     return lines->failed ? dpi_no_memory(err, "public texts") : DPI_STATUS_OK;
 }
 
+/* NULL: there are none. */
+static const char *label_of(const dpi_steer *s, int32_t set) {
+    return s->labels.n > 0 ? s->labels.names.at[set].data : NULL;
+}
+
 static dpi_status draw_lines(const dpi_steer *s, dpi_text *lines, dpi_error *err) {
     dpi_drawing *drawing;
     dpi_drawn_text text = {0};
@@ -110,8 +121,7 @@ static dpi_status draw_lines(const dpi_steer *s, dpi_text *lines, dpi_error *err
     while (status == DPI_STATUS_OK && text.index >= 0) {
         status = dpi_drawing_next(drawing, &text, err);
         if (status == DPI_STATUS_OK && text.index >= 0)
-            status = add_line(lines, &text, s->labels.n > 0 ? s->labels.names[text.prompt] : NULL,
-                              err);
+            status = add_line(lines, &text, label_of(s, text.prompt), err);
     }
     dpi_drawing_free(drawing);
     return status;

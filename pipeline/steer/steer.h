@@ -7,6 +7,7 @@
 #include "dpinfer/steer.h"
 #include "engine/states.h"
 #include "pipeline/finetune/examples.h"
+#include "pipeline/release/labels.h"
 
 /* Where the states of the public texts of each label lie. PUBLIC. */
 typedef struct dpi_public_states {
@@ -17,22 +18,10 @@ typedef struct dpi_public_states {
                        in which these texts differ most; NULL: all directions are released */
 } dpi_public_states;
 
-/* PUBLIC. */
-typedef struct dpi_steer_labels {
-    char **names;    /* [n] strings */
-    double *n_units; /* [n] that the vectors of each are divided by */
-    int32_t n;       /* 0: there are no labels */
-} dpi_steer_labels;
-
-/* Errors: ARG, LIMIT, MEMORY; *labels is to be freed then, too. */
-DPI_MUST_CHECK dpi_status dpi_steer_labels_make(const dpi_steer_options *options,
-                                                dpi_steer_labels *labels, dpi_error *err);
-void dpi_steer_labels_free(dpi_steer_labels *labels);
-
 struct dpi_steer {
     dpi_steer_options options; /* n_threads, n_units and layers settled */
     int32_t *layers;           /* [n_layers] own */
-    dpi_steer_labels labels;
+    dpi_label_list labels; /* PUBLIC; n_units NULL: which unit has which is a secret */
     int32_t n_sets; /* labels, or 1 */
     int32_t n_layers, n_embd;
     int32_t width; /* numbers of a layer that are released: n_embd, or as many as the basis has */
@@ -48,6 +37,13 @@ struct dpi_steer {
     int64_t *sum;    /* [n] what was released: the units' vectors and the noise */
     float *vectors;  /* [n_sets, n_states] made of it, in the residual stream's units */
 };
+
+/* Errors: ARG, LIMIT, MEMORY; *labels is to be freed then, too. */
+DPI_MUST_CHECK dpi_status dpi_steer_labels_make(const dpi_steer_options *options,
+                                                dpi_label_list *labels, dpi_error *err);
+/* What the vectors of a label are divided by: the units that have it; where that is a secret, as
+ * many of the public number as of each other one. Without labels, label 0: all. */
+double dpi_steer_units(const dpi_steer *steer, int32_t label);
 
 /* Fills options, layers and the claim. */
 DPI_MUST_CHECK dpi_status dpi_steer_settle(dpi_steer *steer, dpi_error *err);
