@@ -90,12 +90,12 @@ def texts_of(out):
     return [json.loads(line)["text"] for line in out.splitlines()]
 
 
-def run_words(o, domain, path, epsilon, n, extra):
-    """dpinfer run over all records, a text of each SLOTS of them."""
+def run_words(o, domain, path, epsilon, n, extra, slots=SLOTS, num=None):
+    """dpinfer run over all records, a text of each `slots` of them."""
     budget = 1e6 if math.isinf(epsilon) else epsilon
     return [f"{o.build}/dpinfer", "run", MODEL, path, "--public-prompt",
             tuning.asked(tuning.DESCRIPTIONS[domain]),
-            "--epsilon", budget, "--delta", 1 / (2 * n), "-B", SLOTS, "--num", max(1, n // SLOTS),
+            "--epsilon", budget, "--delta", 1 / (2 * n), "-B", slots, "--num", num or max(1, n // slots),
             "-n", TOKENS, "--jsonl", "-q", "-t", o.threads] + extra
 
 
@@ -401,22 +401,18 @@ def tables(page, paths):
 
 # ---- All -----------------------------------------------------------------------------------------
 
-def main():
-    if sys.argv[1:2] == ["tables"] and len(sys.argv) >= 4:
-        tables(sys.argv[2], sys.argv[3:])
-        return
-    p = argparse.ArgumentParser(description=__doc__,
+def parser(about, domains, methods, epsilons):
+    """The options of `run` here and in many.py, which have other defaults."""
+    p = argparse.ArgumentParser(description=about,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("command", choices=["run"])
     p.add_argument("build")
     p.add_argument("out")
-    p.add_argument("--domains", default="ticket,discharge")
-    p.add_argument("--methods", default=",".join(METHODS))
-    p.add_argument("--epsilons", default="1,3,10,inf")
+    p.add_argument("--domains", default=domains)
+    p.add_argument("--methods", default=",".join(methods))
+    p.add_argument("--epsilons", default=epsilons)
     p.add_argument("--records", type=int, default=1024, help="members, about")
     p.add_argument("--canaries", type=int, default=32, help="planted, about")
-    p.add_argument("--texts", type=int, help="of methods with a free number of texts; default: as "
-                   "many as the others write, since fewer texts are further from any law")
     p.add_argument("--seed", type=int, default=7)
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--steps", type=int, default=20, help="of finetune, as the options below")
@@ -424,6 +420,16 @@ def main():
     p.add_argument("--most", type=int, default=128)
     p.add_argument("--rank", type=int, default=1)
     p.add_argument("--lr", type=float, default=.004)
+    return p
+
+
+def main():
+    if sys.argv[1:2] == ["tables"] and len(sys.argv) >= 4:
+        tables(sys.argv[2], sys.argv[3:])
+        return
+    p = parser(__doc__, "ticket,discharge", METHODS, "1,3,10,inf")
+    p.add_argument("--texts", type=int, help="of methods with a free number of texts; default: as "
+                   "many as the others write, since fewer texts are further from any law")
     measure(p.parse_args())
 
 

@@ -51,15 +51,12 @@ def steer_and_draw(o, domain, records, epsilon, folder):
 def ink_texts(o, method, domain, records, epsilon, folder):
     """Each text has as many records, and no more than frontier.py gives it."""
     n = len(records)
-    slots = min(frontier.SLOTS, n // o.texts)
     path = tuning.write_lines(f"{folder}/records.jsonl", ({"text": t} for t in records))
     more = ["--adjacency", "add-remove"] if method == "invisibleink-secret" else []
     begin = tuning.processor_seconds()
-    out = tuning.run([f"{o.build}/dpinfer", "run", frontier.MODEL, path, "--public-prompt",
-                      tuning.asked(tuning.DESCRIPTIONS[domain]), "--epsilon", epsilon, "--delta",
-                      1 / (2 * n), "-B", slots, "--num", o.texts, "-n", frontier.TOKENS,
-                      "--jsonl", "-q", "-t", o.threads] + more)
-    return (frontier.texts_of(out), 0, (tuning.processor_seconds() - begin) / o.texts)
+    out = tuning.run(frontier.run_words(o, domain, path, epsilon, n, more,
+                                        min(frontier.SLOTS, n // o.texts), o.texts))
+    return frontier.texts_of(out), 0, (tuning.processor_seconds() - begin) / o.texts
 
 
 def write_texts(o, method, domain, records, epsilon, folder):
@@ -153,24 +150,8 @@ def main():
     if sys.argv[1:2] == ["tables"] and len(sys.argv) >= 4:
         tables(sys.argv[2], sys.argv[3:])
         return
-    p = argparse.ArgumentParser(description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("command", choices=["run"])
-    p.add_argument("build")
-    p.add_argument("out")
-    p.add_argument("--domains", default="ticket")
-    p.add_argument("--methods", default=",".join(METHODS))
-    p.add_argument("--epsilons", default="1,3,10")
+    p = frontier.parser(__doc__, "ticket", METHODS, "1,3,10")
     p.add_argument("--counts", default="100,1000,10000")
-    p.add_argument("--records", type=int, default=1024, help="members, about")
-    p.add_argument("--canaries", type=int, default=32, help="planted, about")
-    p.add_argument("--seed", type=int, default=7)
-    p.add_argument("--threads", type=int, default=1)
-    p.add_argument("--steps", type=int, default=20, help="of finetune, as the options below")
-    p.add_argument("--share", type=float, default=.5)
-    p.add_argument("--most", type=int, default=128)
-    p.add_argument("--rank", type=int, default=1)
-    p.add_argument("--lr", type=float, default=.004)
     measure(p.parse_args())
 
 

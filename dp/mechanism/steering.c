@@ -41,8 +41,14 @@ static const dpi_parameter *const parameters[] = {
     [DPI_STEERING_LAYERS] = &layers, [DPI_STEERING_NUMBERS] = &numbers,
     [DPI_STEERING_RANK] = &rank, &tensors, NULL};
 
+/* Beside texts labels are those of the texts. 0: there are none of the vectors. */
+static int32_t n_labels_of(const dpi_claim *c, const dpi_claim_part *p) {
+    return p == &c->parts[0] && c->labels ? c->n_labels : 0;
+}
+
 static dpi_status check(const dpi_claim *c, const dpi_claim_part *p, dpi_error *err) {
     const double *v = p->values;
+    const int32_t n_labels = n_labels_of(c, p);
     DPI_TRY(dpi_check_range("sums", p->n_runs, 1, 1, err));
     DPI_TRY(dpi_check_range("n_units", c->n_units, 1, INT64_C(1) << 40, err));
     DPI_TRY(dpi_check_range("max_per_unit", c->max_per_unit, 0, DPI_STEER_PER_UNIT_MAX, err));
@@ -53,8 +59,7 @@ static dpi_status check(const dpi_claim *c, const dpi_claim_part *p, dpi_error *
         return dpi_fail(err, DPI_STATUS_ARG, "numbers: found %.10g, allowed at least one for each "
                                              "of %.10g layers", v[DPI_STEERING_NUMBERS],
                         v[DPI_STEERING_LAYERS]);
-    const double n_sets = p == &c->parts[0] && c->labels ? c->n_labels : 1;
-    const double most = v[DPI_STEERING_NUMBERS] / v[DPI_STEERING_LAYERS] / n_sets;
+    const double most = v[DPI_STEERING_NUMBERS] / v[DPI_STEERING_LAYERS] / fmax(n_labels, 1);
     if (v[DPI_STEERING_RANK] > 0 && v[DPI_STEERING_RANK] >= most)
         return dpi_fail(err, DPI_STATUS_ARG, "rank: found %.10g, allowed fewer than the numbers of "
                                              "a vector, %.10g", v[DPI_STEERING_RANK], most);
@@ -67,7 +72,7 @@ static dpi_status check_labels(const dpi_claim *c, const dpi_claim_part *p, dpi_
     const double *v = p->values, all = v[DPI_STEERING_LAYERS] * c->n_labels;
     const int32_t wanted = c->adjacency == DPI_ADJACENCY_ADD_REMOVE ? DPI_LABELS_PRIVATE
                                                                     : DPI_LABELS_PUBLIC;
-    if (!c->labels)
+    if (n_labels_of(c, p) == 0)
         return DPI_STATUS_OK;
     DPI_TRY(dpi_check_range("n_labels", c->n_labels, 1, DPI_STEER_LABELS_MAX, err));
     DPI_TRY(dpi_check_range("cluster_texts", c->cluster_texts, 0, 0, err));
@@ -98,8 +103,7 @@ static dpi_status check_beside(const dpi_claim_part *p, dpi_error *err) {
 static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     dpi_gaussian g;
     DPI_TRY(check(c, p, err));
-    if (p == &c->parts[0]) /* beside texts labels are those of the texts */
-        DPI_TRY(check_labels(c, p, err));
+    DPI_TRY(check_labels(c, p, err));
     p->epsilon = INFINITY;
     if (p->values[DPI_STEERING_SIGMA] == 0)
         return DPI_STATUS_OK;
@@ -121,7 +125,7 @@ static const char *warning(const dpi_claim *c, const dpi_claim_part *p) {
 }
 
 static void facts(const dpi_claim *c, const dpi_claim_part *p, dpi_facts *f) {
-    if (p == &c->parts[0] && c->labels)
+    if (n_labels_of(c, p) > 0)
         dpi_facts_labels(f, c, "each label has vectors of its own");
     dpi_facts_text(f, NULL, "vectors", "%.0f numbers", p->values[DPI_STEERING_NUMBERS]);
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._ledger import Ledger, ledger_of
 from ._library import (
@@ -58,6 +58,29 @@ def _records_of(data: Any, options: Dict[str, Any]) -> Records:
     return found
 
 
+def _opened(table: Table, part: str, keep: List[Any], model: Model, records: Any,
+            public: Dict[str, Any], ledger: Any, dataset: Optional[str],
+            options: Dict[str, Any]) -> Tuple[Dict[str, Any], List[Any]]:
+    """The structs of work that learns from records, with all that is no plain option, and the
+    objects that they need. public: a field and PUBLIC records, read as the others are; None:
+    none."""
+    structs = table.new()
+    held = _records_of(records, options)
+    alike = {k: v for k, v in held.options.items() if k != "unit"}
+    o = structs[part]
+    if options.get("seed") is not None:
+        o.seeded = 1
+    table.set(structs, options, keep)
+    o.model, o.records, o.cancel = model_of(model).c, held.c, cancel
+    needs: List[Any] = [model, held]
+    for field, given in public.items():
+        if given is not None:
+            needs.append(Records(given, **alike))
+            setattr(o, field, needs[-1].c)
+    charged = _charged(o, ledger, dataset, keep)
+    return structs, needs + ([] if charged is None else [charged])
+
+
 def _copy(claim: Any) -> Claim:
     made = new("dpi_claim")
     made[0] = claim[0]
@@ -78,25 +101,14 @@ class Training(Handle):
                  dataset: Optional[str] = None, targets: Optional[Sequence[str]] = None,
                  held_out: Any = None, **options: Any) -> None:
         keep: List[Any] = []
-        structs = FINETUNE.new()
-        held = _records_of(records, options)
-        alike = {k: v for k, v in held.options.items() if k != "unit"}
-        public = None if held_out is None else Records(held_out, **alike)
-        o = structs["finetune"]
-        if options.get("seed") is not None:
-            o.seeded = 1
         if options.get("checkpoint") is not None:
             options["checkpoint"] = os.fspath(options["checkpoint"])
-        FINETUNE.set(structs, options, keep)
-        o.model, o.records, o.cancel = model_of(model).c, held.c, cancel
-        if public is not None:
-            o.held_out = public.c
+        structs, needs = _opened(FINETUNE, "finetune", keep, model, records,
+                                 {"held_out": held_out}, ledger, dataset, options)
         if targets is not None:
-            o.targets = _targets(targets)
-        charged = _charged(o, ledger, dataset, keep)
+            structs["finetune"].targets = _targets(targets)
         out = ffi.new("dpi_finetune **")
-        call(lib.dpi_finetune_open, o, out)
-        needs = [n for n in (model, held, public, charged) if n is not None]
+        call(lib.dpi_finetune_open, structs["finetune"], out)
         super().__init__(out[0], lib.dpi_finetune_free, *needs)
         self._structs, self._keep, self._begun = structs, keep, False
 
@@ -213,21 +225,10 @@ class Steering(Handle):
     def __init__(self, model: Model, records: Any, *, ledger: Any = None,
                  dataset: Optional[str] = None, public_texts: Any = None, **options: Any) -> None:
         keep: List[Any] = []
-        structs = STEER.new()
-        held = _records_of(records, options)
-        alike = {k: v for k, v in held.options.items() if k != "unit"}
-        public = None if public_texts is None else Records(public_texts, **alike)
-        o = structs["steer"]
-        if options.get("seed") is not None:
-            o.seeded = 1
-        STEER.set(structs, options, keep)
-        o.model, o.records, o.cancel = model_of(model).c, held.c, cancel
-        if public is not None:
-            o.public_texts = public.c
-        charged = _charged(o, ledger, dataset, keep)
+        structs, needs = _opened(STEER, "steer", keep, model, records,
+                                 {"public_texts": public_texts}, ledger, dataset, options)
         out = ffi.new("dpi_steer **")
-        call(lib.dpi_steer_open, o, out)
-        needs = [n for n in (model, held, public, charged) if n is not None]
+        call(lib.dpi_steer_open, structs["steer"], out)
         super().__init__(out[0], lib.dpi_steer_free, *needs)
         self._structs, self._keep = structs, keep
 

@@ -2,6 +2,7 @@
 #ifndef DPI_TEST_STEERING_H
 #define DPI_TEST_STEERING_H
 
+#include "dpinfer/report.h"
 #include "dpinfer/steer.h"
 #include "pipeline/steer/steer.h"
 #include "tests/pipeline/people.h"
@@ -39,6 +40,19 @@ static inline dpi_steer *released(const dpi_steer_options *o) {
     dpi_steer *s = prepared(o);
     assert_ok(dpi_steer_release(s, ERR));
     return s;
+}
+
+/* What the file says that the vectors are written to, and holds. */
+static inline dpi_claim written(dpi_steer *s, const char *path) {
+    dpi_claim claim;
+    dpi_verification v;
+    assert_ok(dpi_steer_write(s, path, -1, ERR));
+    dpi_verification_init(&v);
+    dpi_claim_init(&claim);
+    assert_ok(dpi_claim_verify_file(path, &claim, &v, ERR));
+    assert_int_equal(v.n_wrong, 0);
+    dpi_verification_free(&v);
+    return claim;
 }
 
 static inline dpi_records *lines(const char *name, const char *text, const char *unit_field) {

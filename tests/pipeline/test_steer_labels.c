@@ -4,7 +4,6 @@
 
 #include "dp/exact/gradient.h"
 #include "dpinfer/finetune.h"
-#include "dpinfer/report.h"
 #include "tests/pipeline/steering.h"
 
 #define LABELLED                                                                                   \
@@ -177,8 +176,6 @@ TEST(test_file) {
     const tiny_spec spec = tiny_default();
     char path[300];
     dpi_finetune_task task;
-    dpi_claim claim;
-    dpi_verification v;
     dpi_model *with;
     void *own;
     size_t n_bytes;
@@ -188,12 +185,7 @@ TEST(test_file) {
     o.labels = turned, o.n_labels = 2, o.seeded = 0, o.epsilon = 0, o.sigma = .5;
     OWN(dpi_steer) s = released(&o);
     snprintf(path, sizeof path, "%s", path_in(dir, "kinds.gguf"));
-    assert_ok(dpi_steer_write(s, path, -1, ERR));
-    dpi_verification_init(&v);
-    dpi_claim_init(&claim);
-    assert_ok(dpi_claim_verify_file(path, &claim, &v, ERR));
-    assert_int_equal(v.n_wrong, 0);
-    dpi_verification_free(&v);
+    assert_int_equal(written(s, path).n_labels, 2);
     assert_ok(dpi_finetune_read_task(path, &task, ERR));
     assert_string_equal(task.labels, "c\nb_2");
     dpi_finetune_task_free(&task);

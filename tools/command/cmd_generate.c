@@ -30,7 +30,8 @@ typedef struct generating {
     dpi_word_rules *rules;
     dpi_mask *mask;
     dpi_finetune_task task;
-    char *description; /* of the vectors' file; NULL: it has none */
+    char *description; /* of the file; NULL: it has none */
+    dpi_prompt_options asked; /* of all labels, as the command line and the file have it */
     dpi_claim claim;
     bool claimed;
     label_input own; /* labels of the command line */
@@ -222,7 +223,8 @@ static int make_prompt(generating *g, const dpi_model_info *model,
 }
 
 /* What the command line says, and else the file. */
-static int common_options(const generating *g, dpi_prompt_options *o) {
+static int read_prompt(generating *g) {
+    dpi_prompt_options *o = &g->asked;
     const option_value *v = g->a->v;
     const bool says = v[OPT_INSTRUCTION].given || v[OPT_DESCRIBE].given;
     const char *instruction = says ? v[OPT_INSTRUCTION].s : g->task.instruction;
@@ -242,10 +244,7 @@ static int common_options(const generating *g, dpi_prompt_options *o) {
 }
 
 static int make_prompts(generating *g, const dpi_model_info *model) {
-    dpi_prompt_options o;
-    const int found = common_options(g, &o);
-    if (found != CLI_OK)
-        return found;
+    dpi_prompt_options o = g->asked;
     dpi_wording_end_prompts(&g->worded.wording, &o);
     const bool placed = g->n_attributes > 0 || dpi_prompt_options_have_label(&o) != 0;
     if (placed != (g->labels != NULL) || (g->n_attributes > 0 && !o.public_prompt.data))
@@ -337,16 +336,13 @@ static int make_mask(generating *g) {
 static int make_rules(generating *g) {
     dpi_error err;
     int code = wording_options_read(g->a, &g->worded);
-    dpi_prompt_options o;
     if (code == CLI_OK)
         code = wording_options_bind(g->a, g->model, &g->worded);
-    if (code == CLI_OK)
-        code = common_options(g, &o);
     if (code != CLI_OK)
         return code;
     dpi_status status = DPI_STATUS_OK;
     if (!g->mask)
-        status = dpi_wording_choose(&o, g->model, &g->worded.wording, g->worded.stops, &err);
+        status = dpi_wording_choose(&g->asked, g->model, &g->worded.wording, g->worded.stops, &err);
     if (status == DPI_STATUS_OK)
         status = dpi_word_rules_create(&g->worded.wording, g->model, &g->rules, &err);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
@@ -429,6 +425,8 @@ static int open_all(generating *g) {
         code = read_draw(g, &info); /* which settles how many tokens a text has */
     if (code == CLI_OK)
         code = make_mask(g);
+    if (code == CLI_OK)
+        code = read_prompt(g);
     if (code == CLI_OK)
         code = make_rules(g);
     if (code == CLI_OK)
