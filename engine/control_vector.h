@@ -24,8 +24,8 @@ typedef struct dpi_control_vector {
 /* Reads the file and checks it against the model, which owns *control; mark: its dpi_model_mark.
  * Errors: IO, FORMAT (no control vector; another tensor than direction.1 to
  * direction.[n_layer - 1]; not F32 [n_embd] or, all alike, [n_sets, n_embd]; layer_count is not
- * that of the file; it is of another model), UNSUPPORTED (a key of control vectors that is not known,
- * by name), NUMERIC (a number that is not finite), MEMORY. */
+ * that of the file; it is of another model), UNSUPPORTED (a key of control vectors that is not
+ * known, by name), NUMERIC (a number that is not finite), MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_control_vector_open(dpi_model *model, const char *path, float scale,
                                                   uint64_t mark, dpi_error *err);
 void dpi_control_vector_free(dpi_control_vector *control);
