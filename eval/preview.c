@@ -149,6 +149,7 @@ static dpi_status choose_wording(work *w, dpi_error *err) {
     if (o->wording)
         w->wording = *o->wording;
     w->prompts = o->prompts;
+    w->prompts.n_text = o->method.n_tokens;
     if (!o->grammar)
         EVAL_TRY(dpi_wording_choose(&w->prompts, o->model, &w->wording, w->stops, err));
     dpi_wording_end_prompts(&w->wording, &w->prompts);

@@ -103,6 +103,8 @@ dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err)
     if (o->max_reference_tokens < 0)
         return dpi_fail(err, DPI_STATUS_ARG, "max_reference_tokens: found '%d', allowed 0 or more",
                         o->max_reference_tokens);
+    if (o->n_text < 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "n_text: found '%d', allowed 0 or more", o->n_text);
     DPI_TRY(check_query(o, err));
     DPI_TRY(check_description(o, err));
     DPI_TRY(check_examples(o, err));

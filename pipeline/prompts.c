@@ -160,14 +160,22 @@ static void add_turn(owned_text asked, dpi_bytes answer, conversation *c) {
     c->turns[c->n_turns++] = (dpi_turn){asked.data, answer.data, asked.n_bytes, answer.n_bytes};
 }
 
+/* Of a list's texts, where they have one: the answer's end is a line end and this. */
+static dpi_bytes heading(const dpi_prompts *p) {
+    const owned_text *end = &p->answer_end;
+    const bool is = end->n_bytes >= 2 && memcmp(end->data, "\n#", 2) == 0;
+    return is ? (dpi_bytes){end->data + 1, end->n_bytes - 1} : (dpi_bytes){NULL, 0};
+}
+
 /* An answer as item k of a list, counted from 1, behind others. */
 static dpi_status add_item(const dpi_prompts *p, int32_t k, dpi_bytes answer, owned_text *list,
                            dpi_error *err) {
     char number[16];
     const bool spaced = p->answer.n_bytes > 0 && memchr(" \n", p->answer.data[0], 2);
-    const bool ends = answer.n_bytes > 0 && answer.data[answer.n_bytes - 1] != '\n';
+    const bool headed = heading(p).data; /* which stands before the number already */
+    const bool ends = !headed && answer.n_bytes > 0 && answer.data[answer.n_bytes - 1] != '\n';
     owned_text item = {0}, longer = {0};
-    snprintf(number, sizeof number, "%d.%s", (int)k, spaced ? "" : "\n");
+    snprintf(number, sizeof number, "%d%s", (int)k, headed ? "" : spaced ? "." : ".\n");
     DPI_TRY(join(bytes_of(number), answer, bytes_of(ends ? "\n" : ""), &item, err));
     const dpi_status status = join(view(*list), view(item), bytes_of(""), &longer, err);
     dpi_private_free(item.data);
@@ -188,6 +196,7 @@ static int32_t all_examples(const dpi_prompts *p) { return p->n_examples + p->n_
 static dpi_status make_list(const dpi_prompts *p, bool with_examples, const dpi_bytes *record,
                             owned_text *list, dpi_error *err) {
     int32_t k = 1;
+    DPI_TRY(copy_text(heading(p), list, err));
     for (int32_t i = first_example(p, with_examples); i < all_examples(p); i++)
         DPI_TRY(add_item(p, k++, view(p->examples[i]), list, err));
     if (record)
@@ -349,10 +358,12 @@ static dpi_status choose_public(dpi_prompts *p, const dpi_prompt_options *o, boo
     if (o->query.data)
         return join(bytes_of(base ? base_question : chat_question), o->query,
                     bytes_of(base ? base_answer : ""), &p->public_text, err);
-    if (is_listed(o))
-        return join(bytes_of(base ? DPI_LISTED_BASE_BEFORE : DPI_LISTED_BEFORE), o->description,
+    if (is_listed(o)) {
+        const char *asks = heading(p).data ? DPI_HEADED_BEFORE : DPI_LISTED_BEFORE;
+        return join(bytes_of(base ? DPI_LISTED_BASE_BEFORE : asks), o->description,
                     bytes_of(base ? DPI_LISTED_BASE_AFTER : DPI_LISTED_AFTER), &p->public_text,
                     err);
+    }
     if (o->description.data)
         return join(bytes_of(base ? DPI_DESCRIBED_BASE_BEFORE : DPI_DESCRIBED_BEFORE),
                     o->description,

@@ -82,6 +82,8 @@ dpi_status dpi_wording_check(const dpi_wording *w, dpi_error *err) {
     return check_biases(w, err);
 }
 
+static dpi_bytes bytes_of(const char *string) { return (dpi_bytes){string, strlen(string)}; }
+
 dpi_status dpi_wording_choose(const dpi_prompt_options *p, const dpi_model *model, dpi_wording *w,
                               dpi_bytes *stops, dpi_error *err) {
     dpi_model_info info;
@@ -92,10 +94,11 @@ dpi_status dpi_wording_choose(const dpi_prompt_options *p, const dpi_model *mode
     DPI_TRY(dpi_model_info_get(model, &info, err));
     if (w->n_stops > 0)
         memmove(stops + 1, w->stops, (size_t)w->n_stops * sizeof *stops);
-    stops[0] = (dpi_bytes){DPI_LISTED_STOP, sizeof DPI_LISTED_STOP - 1};
+    const bool is_long = p->n_text > DPI_LISTED_TOKENS;
+    stops[0] = bytes_of(is_long ? DPI_HEADED_STOP : DPI_LISTED_STOP);
     w->stops = stops;
     w->n_stops++;
-    w->answer = (dpi_bytes){DPI_LISTED_ANSWER, sizeof DPI_LISTED_ANSWER - 1};
+    w->answer = bytes_of(is_long ? DPI_HEADED_ANSWER : DPI_LISTED_ANSWER);
     if (dpi_prompts_chat(p->chat, &info) != DPI_CHAT_NONE)
         w->ban_refusals = 1;
     return DPI_STATUS_OK;

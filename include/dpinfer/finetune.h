@@ -237,11 +237,11 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_task(const char *path, dpi_f
                                                          dpi_error *err);
 DPI_API void dpi_finetune_task_free(dpi_finetune_task *task);
 /* What the texts are, as in dpi_finetune_options and dpi_steer_options, where a file has that and
- * no instruction. *description is the caller's, to free with free; NULL: it has none. Errors: as
- * above. */
+ * no instruction, and their n_text as in dpi_prompt_options. *description is the caller's, to free
+ * with free; NULL: it has none. Errors: as above. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_description(const char *path,
                                                                 char **description,
-                                                                dpi_error *err);
+                                                                int32_t *n_text, dpi_error *err);
 
 /* The instruction for one label: *text is the caller's, to free with free. The attributes are names
  * [n_attributes], and the label has a value of each, with tabs between. Errors: ARG (an attribute

@@ -19,6 +19,12 @@
 #define DPI_LISTED_ANSWER " \""
 #define DPI_LISTED_STOP "\""
 
+/* Texts that may have more tokens than this are documents, each below a heading and a number. */
+#define DPI_LISTED_TOKENS 256
+#define DPI_HEADED_BEFORE "Write made-up "
+#define DPI_HEADED_ANSWER "\n\n"
+#define DPI_HEADED_STOP "\n# No. "
+
 /* With a description and no answer, the task is the first two with the description between them;
  * base models continue after theirs. */
 #define DPI_DESCRIBED_BEFORE "Please write a fictional document of this kind: "

@@ -8,8 +8,9 @@
  *
  * A description and an answer make a list: the public text asks for one, and behind the header of
  * the answer stand its first items. Each is a number, the answer, a text and the answer's end; the
- * last one is a number and the answer, from which a text goes on. Without a private prompt the
- * record is the first item.
+ * last one is a number and the answer, from which a text goes on. An answer's end that begins with a
+ * line end and '#' is a heading of the next text: then the items begin with it, and the number
+ * stands behind it. Without a private prompt the record is the first item.
  *
  * Examples are public texts of the form that is wished for. Each is an item of the list, or else an
  * earlier turn: the public prompt, and the example as its answer. Without a private prompt the
@@ -48,7 +49,10 @@ typedef struct dpi_prompt_options {
                                  every prompt before all but the system message. Each is text as it
                                  is, {label} and {reference} too. NULL (default): none */
     int32_t n_turns;          /* 0..DPI_EXAMPLES_MAX - n_examples */
-    int32_t reserved;
+    int32_t n_text;           /* of a description: tokens that a text may have; with more than
+                                 DPI_LISTED_TOKENS (prompt_texts.h) texts are not in quotes but
+                                 below headings (dpi_wording_choose). In a release it is its
+                                 n_tokens. 0 (default): not known, in quotes */
     dpi_bytes answer;         /* PUBLIC: every prompt ends with it, behind the header of the answer,
                                  and earlier answers begin with it. In a release it is that of the
                                  wording. None: without one */

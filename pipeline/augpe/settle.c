@@ -74,6 +74,7 @@ static dpi_status settle_wording(dpi_augpe *f, dpi_error *err) {
     if (chosen.keep_answer)
         return dpi_fail(err, DPI_STATUS_ARG, "keep_answer: found 1, allowed 0: candidates are "
                                              "compared with records, which have no answer");
+    o->prompts.n_text = o->n_tokens;
     if (!o->write) {
         if (!o->grammar)
             DPI_TRY(dpi_wording_choose(&o->prompts, o->model, &chosen, stops, err));

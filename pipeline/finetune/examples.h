@@ -40,6 +40,7 @@ typedef struct dpi_instructions {
     int32_t chat;         /* a dpi_chat, never AUTO */
     char *text;           /* the instruction as it was given; NULL: the default */
     char *description;    /* in its place; NULL: none */
+    int32_t n_text;       /* of a description whose texts are long; else 0 */
     dpi_word_rules *rules; /* where a text of the description ends; NULL: none */
     char *lines;          /* the labels; NULL: there are none */
     char *attributes;     /* their names, with tabs between; NULL: there are none */

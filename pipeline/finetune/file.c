@@ -218,11 +218,17 @@ dpi_status dpi_finetune_read_task(const char *path, dpi_finetune_task *task, dpi
     return status;
 }
 
-dpi_status dpi_finetune_read_description(const char *path, char **description, dpi_error *err) {
+dpi_status dpi_finetune_read_description(const char *path, char **description, int32_t *n_text,
+                                         dpi_error *err) {
     dpi_gguf *file;
     *description = NULL;
+    *n_text = 0;
     DPI_TRY(dpi_gguf_open(path, true, &file, err));
-    const dpi_status status = copy_text(file, KEY "description", description, err);
+    int64_t n = 0;
+    dpi_status status = dpi_gguf_get_int(file, KEY "text_tokens", 0, INT32_MAX, &n, NULL, err);
+    *n_text = (int32_t)n;
+    if (status == DPI_STATUS_OK)
+        status = copy_text(file, KEY "description", description, err);
     dpi_gguf_close(file);
     return status;
 }

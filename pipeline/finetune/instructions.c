@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "dpinfer/prompt_texts.h"
 #include "pipeline/finetune/attributes.h"
 
 static dpi_status check_labels(const dpi_instruction_options *o, dpi_error *err) {
@@ -47,7 +48,7 @@ static dpi_status make_rules(const dpi_model *model, const dpi_instruction_optio
         return DPI_STATUS_OK;
     dpi_prompt_options_init(&p);
     dpi_wording_init(&w);
-    p.description = o->description, p.chat = o->chat;
+    p.description = o->description, p.chat = o->chat, p.n_text = o->n_positions;
     DPI_TRY(dpi_wording_choose(&p, model, &w, stops, err));
     return dpi_word_rules_create(&w, model, rules, err);
 }
@@ -113,6 +114,7 @@ static dpi_status keep_texts(dpi_instructions *made, const dpi_instruction_optio
     dpi_prompts_info_init(&info);
     DPI_TRY(dpi_prompts_info_get(made->prompts[0], &info, err));
     made->chat = info.chat;
+    made->n_text = o->n_positions > DPI_LISTED_TOKENS ? o->n_positions : 0;
     made->text = o->text.data ? strndup(o->text.data, o->text.n_bytes) : NULL;
     made->description =
         o->description.data ? strndup(o->description.data, o->description.n_bytes) : NULL;

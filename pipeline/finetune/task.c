@@ -12,6 +12,8 @@ void dpi_task_put(dpi_gguf_builder *w, const dpi_instructions *in) {
         dpi_gguf_put_string(w, DPI_TASK_KEY "instruction", in->text);
     if (in->description)
         dpi_gguf_put_string(w, DPI_TASK_KEY "description", in->description);
+    if (in->description && in->n_text > 0)
+        dpi_gguf_put_u32(w, DPI_TASK_KEY "text_tokens", (uint32_t)in->n_text);
     if (in->labels)
         dpi_gguf_put_string(w, DPI_TASK_KEY "labels", in->lines);
     if (in->attributes)

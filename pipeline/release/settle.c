@@ -539,6 +539,7 @@ static dpi_status settle_wording(dpi_plan *plan, dpi_error *err) {
     dpi_wording_init(&chosen);
     if (o->wording)
         chosen = *o->wording;
+    o->prompts.n_text = o->n_tokens;
     if (!o->grammar)
         DPI_TRY(dpi_wording_choose(&o->prompts, o->model, &chosen, stops, err));
     DPI_TRY(dpi_word_rules_create(&chosen, o->model, &plan->rules, err));

@@ -52,7 +52,7 @@ OPTIONS = Table(
              "as_drawn seeded shard n_shards model_path "
              "method.n_vocab method.n_ref method.n_tokens method.top_k method.denominator "
              "method.isa session.n_seq session.n_kept "
-             "prompts.label prompts.answer prompts.answer_end prompts.n_turns prompts.reserved"),
+             "prompts.label prompts.answer prompts.answer_end prompts.n_turns prompts.n_text"),
     wording=("dpi_wording", "n_biases"))
 _TOKEN, _END, _NONE, _UNSEEN = 2, 3, 0, -1
 

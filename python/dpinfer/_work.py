@@ -33,7 +33,7 @@ AUGPE = Table(
     NAMES,
     augpe=("dpi_augpe_options",
            "seeded session.n_seq session.n_kept prompts.label prompts.query prompts.n_turns "
-           "prompts.reserved prompts.answer prompts.answer_end"),
+           "prompts.n_text prompts.answer prompts.answer_end"),
     wording=("dpi_wording", "n_biases keep_answer"))
 PERTURB = Table(perturb=("dpi_perturb_options", ""))
 _MATRICES = ("q", "k", "v", "o", "gate", "up", "down")

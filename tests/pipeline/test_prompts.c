@@ -153,8 +153,18 @@ TEST(test_list) {
         {DPI_CHAT_NONE, DPI_EXAMPLE_IN_BOTH, "Dear", "\n", "A list of made-up love letters:\n\n",
          "1.\nDearOne.\n2.\nDearTwo, {reference}.\n3.\n",
          "1.\nDearOne.\n2.\nDearTwo, {reference}.\n3.\nDearREC\n4.\n"},
+        /* an end that is a heading */
+        {DPI_CHAT_ZEPHYR, DPI_EXAMPLE_IN_PUBLIC, "\n\n", "\n# No. ", "Write made-up love letters.",
+         "# No. 1\n\nOne.\n# No. 2\n\nTwo, {reference}.\n# No. 3",
+         "# No. 1\n\nREC\n# No. 2"},
+        {DPI_CHAT_NONE, DPI_EXAMPLE_IN_BOTH, ": ", "\n#", "A list of made-up love letters:\n\n",
+         "#1: One.\n#2: Two, {reference}.\n#3",
+         "#1: One.\n#2: Two, {reference}.\n#3: REC\n#4"},
+        {DPI_CHAT_NONE, DPI_EXAMPLE_IN_BOTH, " ", "#", "A list of made-up love letters:\n\n",
+         "1. One.#\n2. Two, {reference}.#\n3.",
+         "1. One.#\n2. Two, {reference}.#\n3. REC#\n4."},
     };
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         dpi_prompt_options o = options(cases[i].chat, 2, cases[i].example_in);
         dpi_prompts *prompts;
         dpi_prompts_info info;
@@ -228,6 +238,18 @@ TEST(test_described_wording) {
     p.chat = DPI_CHAT_NONE;
     assert_ok(dpi_wording_choose(&p, model, &w, stops, ERR));
     assert_true(w.n_stops == 1 && w.ban_refusals == 0);
+    for (int32_t n_text = 256; n_text <= 257; n_text++) { /* 257: the texts are long */
+        dpi_wording_init(&w);
+        p.n_text = n_text;
+        assert_ok(dpi_wording_choose(&p, model, &w, stops, ERR));
+        assert_int_equal(w.n_stops, 1);
+        assert_string_equal(w.stops[0].data, n_text == 256 ? "\"" : "\n# No. ");
+        assert_string_equal(w.answer.data, n_text == 256 ? " \"" : "\n\n");
+        assert_true(w.stops[0].n_bytes == strlen(w.stops[0].data));
+    }
+    p.n_text = -1;
+    assert_error(dpi_prompt_options_check(&p, ERR), ARG, "n_text: found '-1', allowed 0 or more");
+    p.n_text = 0;
     dpi_wording_init(&w);
     p.private_prompt = (dpi_bytes){"{reference}", 11};
     assert_ok(dpi_wording_choose(&p, model, &w, stops, ERR));

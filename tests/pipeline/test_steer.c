@@ -372,20 +372,25 @@ TEST(test_described_texts) {
 
 /* The file says what texts are, for who writes them. */
 TEST(test_described) {
-    char name[300], *description;
-    dpi_finetune_task task;
-    dpi_steer_options o = say_options(by_record);
-    o.instruction = (dpi_bytes){0}, o.n_positions = notes.n_positions;
-    o.description = (dpi_bytes){notes.description, strlen(notes.description)};
-    OWN(dpi_steer) s = released(&o);
-    snprintf(name, sizeof name, "%s", path_in(dir, "described"));
-    assert_ok(dpi_steer_write(s, name, -1, ERR));
-    assert_ok(dpi_finetune_read_task(name, &task, ERR));
-    assert_ok(dpi_finetune_read_description(name, &description, ERR));
-    assert_null(task.instruction);
-    assert_string_equal(description, notes.description);
-    dpi_finetune_task_free(&task);
-    free(description);
+    const int32_t n_positions[] = {notes.n_positions, 257}, n_texts[] = {0, 257};
+    for (int i = 0; i < 2; i++) { /* the latter: long ones */
+        char name[300], *description;
+        int32_t n_text;
+        dpi_finetune_task task;
+        dpi_steer_options o = say_options(by_record);
+        o.instruction = (dpi_bytes){0}, o.n_positions = n_positions[i];
+        o.description = (dpi_bytes){notes.description, strlen(notes.description)};
+        OWN(dpi_steer) s = released(&o);
+        snprintf(name, sizeof name, "%s.%d", path_in(dir, "described"), i);
+        assert_ok(dpi_steer_write(s, name, -1, ERR));
+        assert_ok(dpi_finetune_read_task(name, &task, ERR));
+        assert_ok(dpi_finetune_read_description(name, &description, &n_text, ERR));
+        assert_int_equal(n_text, n_texts[i]);
+        assert_null(task.instruction);
+        assert_string_equal(description, notes.description);
+        dpi_finetune_task_free(&task);
+        free(description);
+    }
 }
 
 /* ---- The charge ------------------------------------------------------------------------------ */

@@ -31,6 +31,7 @@ typedef struct generating {
     dpi_mask *mask;
     dpi_finetune_task task;
     char *description; /* of the file; NULL: it has none */
+    int32_t n_text;    /* with it, as in dpi_prompt_options */
     dpi_prompt_options asked; /* of all labels, as the command line and the file have it */
     dpi_claim claim;
     bool claimed;
@@ -178,7 +179,7 @@ static int read_adapter(generating *g) {
     if (g->claimed)
         status = dpi_finetune_read_task(path, &g->task, &err);
     if (g->claimed && status == DPI_STATUS_OK)
-        status = dpi_finetune_read_description(path, &g->description, &err);
+        status = dpi_finetune_read_description(path, &g->description, &g->n_text, &err);
     return status == DPI_STATUS_OK || status == DPI_STATUS_FORMAT
                ? read_labels(g)
                : cli_fail_library(CLI_MODEL, &err);
@@ -240,6 +241,7 @@ static int read_prompt(generating *g) {
         o->public_prompt = (dpi_bytes){instruction, strlen(instruction)};
     if (description)
         o->description = (dpi_bytes){description, strlen(description)};
+    o->n_text = v[OPT_DESCRIBE].given ? g->drawn.n_tokens : g->n_text;
     return CLI_OK;
 }
 
