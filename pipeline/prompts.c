@@ -359,8 +359,8 @@ static dpi_status choose_public(dpi_prompts *p, const dpi_prompt_options *o, boo
         return join(bytes_of(base ? base_question : chat_question), o->query,
                     bytes_of(base ? base_answer : ""), &p->public_text, err);
     if (is_listed(o)) {
-        const char *asks = heading(p).data ? DPI_HEADED_BEFORE : DPI_LISTED_BEFORE;
-        return join(bytes_of(base ? DPI_LISTED_BASE_BEFORE : asks), o->description,
+        const char *order = heading(p).data ? DPI_HEADED_BEFORE : DPI_LISTED_BEFORE;
+        return join(bytes_of(base ? DPI_LISTED_BASE_BEFORE : order), o->description,
                     bytes_of(base ? DPI_LISTED_BASE_AFTER : DPI_LISTED_AFTER), &p->public_text,
                     err);
     }
