@@ -34,6 +34,12 @@ expect_same first again.json
 printf "laser_printer\ndesk_lamp\n" >kinds
 works preview "$model" --describe "{label} ticket" --label-names kinds -n 4 --num 2 -o words.html
 expect_line words.html "laser printer ticket"
+# Where texts may have more than 256 tokens they are documents below headings.
+for n in 256 257; do
+    works preview "$model" --describe tickets -n $n --num 1 --seed 1 -o long.$n.html
+done
+expect_line long.256.html "Write a list of made-up tickets."
+expect_line long.257.html "Write made-up tickets." "# No. 1" "# No. 2"
 printf "printer\nlaptop\n" >kinds
 works preview "$model" --describe "{label} ticket" --label-field kind --label-names kinds \
     --example-records tickets.csv -n 12 --max-words 3 --seed 1 -o page.html
