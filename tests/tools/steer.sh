@@ -137,6 +137,12 @@ works verify k.json --output k.jsonl --steer k.gguf; expect_out PRIVATE
 works steer m.gguf $kinds --epsilon inf --describe {label} -o loud_kinds.gguf
 loud="generate m.gguf --steer loud_kinds.gguf --control-vector-scale 20 --seed 3 -n 9 --jsonl"
 works $loud --num 4 -o loud.jsonl
+# Vectors of labels are twice as strong where nothing is said, others as they are.
+works ${loud/ --control-vector-scale 20/} --num 9; cp out unsaid
+works ${loud/scale 20/scale 2} --num 9; expect_same out unsaid
+works ${loud/scale 20/scale 1} --num 9; expect_different out unsaid
+works $drawn; cp out unsaid
+works $drawn --control-vector-scale 1; expect_same out unsaid
 # The bits of a text follow from the seed and its number, so that text 1 is the same of its label.
 echo "2 0_x" >one; works $loud --num-per-label one; cp out one.jsonl
 echo "2 1_x" >two; works $loud --num-per-label two

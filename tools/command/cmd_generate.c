@@ -406,9 +406,17 @@ static int probe_reports(const generating *g) {
     return report_files_probe(g->a);
 }
 
+/* Where a prompt names the label, it takes more to move a text (docs/results.md). */
+static dpi_model_options model_options(const generating *g) {
+    dpi_model_options o = options_model(g->a);
+    if (g->a->v[OPT_STEER].given && g->task.labels && !g->a->v[OPT_CONTROL_VECTOR_SCALE].given)
+        o.control_vector_scale = 2;
+    return o;
+}
+
 static int open_all(generating *g) {
     const args *a = g->a;
-    const dpi_model_options model = options_model(a);
+    dpi_model_options model;
     dpi_model_info info;
     int code = paths_check_command(a);
     if (code == CLI_OK && cli_ends_in(a->v[OPT_OUTPUT].s, ".csv"))
@@ -421,6 +429,7 @@ static int open_all(generating *g) {
         code = probe_reports(g);
     if (code == CLI_OK)
         code = count_texts(g);
+    model = model_options(g);
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &g->model, &info);
     if (code == CLI_OK)

@@ -276,7 +276,8 @@ const option_spec option_rows[N_OPTIONS] = {
                 "added to the residual stream after its layer"},
     [OPT_CONTROL_VECTOR_SCALE] = {.name = "control-vector-scale", .group = GROUP_EXPERT,
         .type = OPT_DOUBLE, .commands = ADAPTS & ~CMD_QUANTIZE, .arg = "X", .min = -1000,
-        .max = 1000, .def = "1", .help = "what the control vector is multiplied with"},
+        .max = 1000, .help = "what the control vector is multiplied with; without it 1, and 2 in "
+                             "'generate --steer' with vectors of labels"},
     [OPT_SHAPE] = {.name = "shape", .type = OPT_ENUM, .commands = CMD_MAKE_MODEL, .arg = "NAME",
         .choices = "tinyllama-1.1b|llama-3.2-1b|llama-3.2-3b|llama-3-8b|smollm2-135m|qwen3-0.6b|"
                    "qwen3-1.7b|qwen3-4b|qwen3.5-0.8b|gemma-3-270m|gemma-3-1b|gemma-3-4b|"

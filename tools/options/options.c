@@ -162,7 +162,7 @@ dpi_model_options options_model(const args *a) {
     if (o.adapter)
         o.adapter_scale = (float)a->v[OPT_LORA_SCALE].d;
     o.control_vector = a->v[OPT_STEER].given ? a->v[OPT_STEER].s : a->v[OPT_CONTROL_VECTOR].s;
-    if (o.control_vector)
+    if (o.control_vector && a->v[OPT_CONTROL_VECTOR_SCALE].given)
         o.control_vector_scale = (float)a->v[OPT_CONTROL_VECTOR_SCALE].d;
     return o;
 }
