@@ -88,6 +88,15 @@ static dpi_status count_sets(const dpi_gguf *file, int32_t n_embd, int32_t *n_se
                              (long long)t->shape[1], DPI_CONTROL_SETS_MAX);
 }
 
+static dpi_status read_labels(const dpi_gguf *file, dpi_control_vector *control, dpi_error *err) {
+    dpi_str lines = {"", 0};
+    bool found = false;
+    DPI_TRY(dpi_gguf_get_string(file, "dpinfer.finetune.labels", &lines, &found, err));
+    if (found && !(control->labels = strndup(lines.data, lines.n_bytes)))
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the labels");
+    return DPI_STATUS_OK;
+}
+
 static dpi_status read_file(dpi_model *m, const dpi_gguf *file, const char *path, float scale,
                             dpi_error *err) {
     const int64_t n_tensors = dpi_gguf_tensor_count(file);
@@ -105,6 +114,7 @@ static dpi_status read_file(dpi_model *m, const dpi_gguf *file, const char *path
     }
     if (!control || !control->path || !control->of || !control->numbers)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a control vector");
+    DPI_TRY(read_labels(file, control, err));
     for (int64_t i = 0; i < n_tensors; i++)
         DPI_TRY(read_tensor(m, dpi_gguf_tensor_at(file, i), control->numbers + (size_t)i * n,
                             err));
@@ -136,6 +146,7 @@ void dpi_control_vector_free(dpi_control_vector *control) {
         return;
     free(control->numbers);
     free(control->of);
+    free(control->labels);
     free(control->path);
     free(control);
 }

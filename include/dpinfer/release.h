@@ -122,7 +122,8 @@ typedef struct dpi_release_options {
                               histogram and without n_clusters */
     int32_t steered; /* 1: the model's control vector is of `dpinfer steer`, and of these records:
                         its claim is a part of the run's. Replace-by-null, with what is counted in
-                        zCDP, without a ledger, which adds up the charges of both. 0 (default):
+                        zCDP, without a ledger, which adds up the charges of both. Vectors of labels
+                        are for texts of the same labels, public here, too. 0 (default):
                         what it cost is another claim, or nothing */
     /* Where another process has the journal, with next_text or spread: what earlier processes have
      * drawn of a text, *tokens [*n], valid until the release is freed. NULL (default): nothing */

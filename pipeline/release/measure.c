@@ -87,7 +87,8 @@ static dpi_status make_measure(measure *m, int32_t n_prompt, dpi_error *err) {
         return dpi_no_memory(err, "the plan");
     DPI_TRY(make_prompt(m, n_prompt, err));
     DPI_TRY(make_sampler(m, err));
-    return dpi_session_create(plan->options.model, &o, &m->session, err);
+    DPI_TRY(dpi_session_create(plan->options.model, &o, &m->session, err));
+    return dpi_plan_steer(plan, m->session, 0, m->n_all, -1, err);
 }
 
 /* Seconds that the next n tokens of the prompt take. */

@@ -9,6 +9,7 @@ void dpi_plan_free(dpi_plan *plan) {
     for (int32_t i = 0; i < plan->n_prompts; i++)
         dpi_prompts_free(plan->prompts[i]);
     free(plan->prompts);
+    free(plan->sets);
     dpi_labels_free(&plan->labels);
     dpi_mask_free(plan->mask);
     dpi_word_rules_free(plan->rules);

@@ -33,6 +33,7 @@ typedef struct dpi_plan {
     dpi_mask *mask;                /* NULL: without a grammar */
     dpi_word_rules *rules;              /* of the wording, always */
     dpi_pace_texts *public_texts;  /* that the pace was found from; NULL: it was given */
+    int32_t *sets; /* [labels.n] the control vector's of each label; NULL: it has one for all */
     dpi_sampler_plan sampler;      /* of each text: to calibrate takes long with some accountants */
 } dpi_plan;
 
@@ -67,6 +68,10 @@ dpi_status dpi_plan_settle_pace(dpi_plan *plan, dpi_error *err);
 /* Steering vectors whose claim is a part of the run's (dpi_release_options.steered). Errors: ARG,
  * UNSUPPORTED, those of dpi_claim_verify_file. */
 dpi_status dpi_plan_settle_steering(dpi_plan *plan, dpi_error *err);
+/* Which set of the control vector n empty sequences from `first` on have, where labels have their
+ * own; label -1, where none is meant: that of the first. Errors: those of dpi_session_steer. */
+dpi_status dpi_plan_steer(const dpi_plan *plan, dpi_session *session, int32_t first, int32_t n,
+                          int32_t label, dpi_error *err);
 
 /* settle_released.c: whether there can be rounds, without the model. Errors: ARG, UNSUPPORTED. */
 dpi_status dpi_plan_check_released(const dpi_release_options *options, dpi_error *err);

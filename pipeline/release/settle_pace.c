@@ -42,6 +42,7 @@ static dpi_status find(dpi_plan *plan, dpi_sampler_options *method, dpi_error *e
     dpi_pace_search_init(&search);
     session.n_seq = search.n_texts = count_texts(&plan->claim, search.n_texts);
     DPI_TRY(dpi_session_create(plan->options.model, &session, &public_session, err));
+    dpi_status status = dpi_plan_steer(plan, public_session, 0, session.n_seq, -1, err);
     search.session = public_session;
     search.public_tokens = dpi_prompts_public(prompts);
     search.n_public = (size_t)info.n_public;
@@ -51,7 +52,8 @@ static dpi_status find(dpi_plan *plan, dpi_sampler_options *method, dpi_error *e
     search.rules = plan->rules, search.n_answer = info.n_answer;
     search.texts = &plan->public_texts;
     plan->claim.pace_given = given_in(method);
-    const dpi_status status = dpi_pace_find(&search, method, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_pace_find(&search, method, err);
     if (status == DPI_STATUS_OK)
         plan->claim.pace_texts = search.n_texts;
     dpi_session_free(public_session);

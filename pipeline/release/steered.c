@@ -2,10 +2,13 @@
  * run's, and the costs of both add up (dp/PRIVACY.md section 29). */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "dp/mechanism/steering.h"
 #include "dpinfer/report.h"
+#include "engine/model.h"
 #include "pipeline/release/plan.h"
 #include "pipeline/release/run_claim.h"
 
@@ -35,10 +38,13 @@ static dpi_status check_sum(const dpi_plan *plan, const dpi_claim *steering, dou
     const dpi_sampler_options *m = &c->method;
     if (!dpi_run_is_proven(c))
         return dpi_fail(err, DPI_STATUS_ARG, "steered: allowed with a method that has a guarantee");
-    if (steering->labels) /* how many units have each is public there, and may be a secret here */
+    /* How many units have each label is public there, and may be a secret here. */
+    const bool same = steering->labels == DPI_LABELS_PUBLIC && c->labels == steering->labels;
+    if (steering->labels && !same)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "steered: the vectors are of %d labels, allowed are those of all units "
-                        "together; %s", (int)steering->n_labels, ADVICE);
+                        "steered: the vectors are of %d labels, allowed where these and those of "
+                        "the run are public (a label field, replace-by-null); %s",
+                        (int)steering->n_labels, ADVICE);
     if (!(sigma > 0))
         return dpi_fail(err, DPI_STATUS_ARG, "steered: the vectors have no noise, and so no "
                                              "guarantee; %s", ADVICE);
@@ -64,6 +70,45 @@ static dpi_status check_sum(const dpi_plan *plan, const dpi_claim *steering, dou
     return DPI_STATUS_OK;
 }
 
+/* ---- Labels ---------------------------------------------------------------------------------- */
+
+/* Which line of `lines` [n_lines] is the name; -1: none. */
+static int32_t find_line(const char *lines, int32_t n_lines, dpi_span name) {
+    for (int32_t i = 0; i < n_lines; i++) {
+        const size_t n = strcspn(lines, "\n");
+        if (n == name.n_bytes && memcmp(lines, name.data, n) == 0)
+            return i;
+        lines += n + (lines[n] == '\n');
+    }
+    return -1;
+}
+
+/* Labels are public here, and so is which of them there are. */
+static dpi_status find_sets(dpi_plan *plan, dpi_error *err) {
+    const dpi_control_vector *control = plan->options.model->control;
+    const dpi_label_list *labels = &plan->labels;
+    plan->sets = dpi_calloc((size_t)labels->n, sizeof *plan->sets);
+    if (!plan->sets)
+        return dpi_no_memory(err, "the labels");
+    for (int32_t i = 0; i < labels->n; i++) {
+        const dpi_span name = labels->names.at[i];
+        plan->sets[i] = control->labels ? find_line(control->labels, control->n_sets, name) : -1;
+        if (plan->sets[i] < 0)
+            return dpi_fail(err, DPI_STATUS_ARG,
+                            "steered: found texts of '%.*s', which is none of the %d labels of the "
+                            "vectors", (int)name.n_bytes, name.data, (int)control->n_sets);
+    }
+    plan->options.session.steers = 1;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_plan_steer(const dpi_plan *plan, dpi_session *session, int32_t first, int32_t n,
+                          int32_t label, dpi_error *err) {
+    for (int32_t seq = first; seq < first + n && plan->sets; seq++)
+        DPI_TRY(dpi_session_steer(session, seq, plan->sets[label > 0 ? label : 0], err));
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_plan_settle_steering(dpi_plan *plan, dpi_error *err) {
     dpi_claim claim;
     DPI_TRY(dpi_check_range("steered", plan->options.steered, 0, 1, err));
@@ -72,6 +117,8 @@ dpi_status dpi_plan_settle_steering(dpi_plan *plan, dpi_error *err) {
     DPI_TRY(read_claim(plan->options.model, &claim, err));
     const dpi_claim_part *part = dpi_claim_find(&claim, "steering");
     DPI_TRY(check_sum(plan, &claim, part->values[DPI_STEERING_SIGMA], err));
+    if (claim.labels)
+        DPI_TRY(find_sets(plan, err));
     if (claim.randomness != DPI_RANDOMNESS_SYSTEM)
         plan->claim.randomness = claim.randomness;
     dpi_run_steered(part, &plan->claim);

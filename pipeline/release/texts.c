@@ -50,12 +50,16 @@ static dpi_status make_place(dpi_texts *x, dpi_place *place, dpi_error *err) {
     return make_sampler(x, place, err);
 }
 
+static int32_t sequences_of_text(const dpi_texts *x) {
+    return dpi_plan_is_plain(x->plan) ? 1 : (int32_t)x->source->n_slots + 1;
+}
+
 /* The slots of a text are those of the largest batch, and how many that are may be secret. How many
  * texts are drawn at a time shows in the order of events: it is what was settled from public
  * numbers, unless the largest batch is some 250 times what it should be. Then it is fewer, and none
  * fails. */
 dpi_status dpi_texts_open(dpi_texts *x, dpi_error *err) {
-    const int32_t n_seq = dpi_plan_is_plain(x->plan) ? 1 : (int32_t)x->source->n_slots + 1;
+    const int32_t n_seq = sequences_of_text(x);
     int32_t n = x->plan->options.n_parallel;
     n = n <= DPI_SEQUENCES_MAX / n_seq ? n : DPI_SEQUENCES_MAX / n_seq;
     n = n > 1 ? n : 1;
@@ -344,6 +348,8 @@ static dpi_status create_generation(dpi_texts *x, dpi_place *place, const dpi_re
     dpi_prompts_info info;
     dpi_prompts_info_init(&info);
     DPI_TRY(dpi_prompts_info_get(prompts, &info, err));
+    DPI_TRY(dpi_plan_steer(x->plan, x->session, place->first_seq, sequences_of_text(x),
+                           dpi_source_label(x->source, t->index), err));
     dpi_generation_options_init(&o);
     o.session = x->session;
     o.sampler = place->sampler;

@@ -1,8 +1,11 @@
 /* Texts about the records that steering vectors were made of. */
 #include <math.h>
 
+#include "dp/mechanism/steering.h"
 #include "dpinfer/release.h"
 #include "dpinfer/report.h"
+#include "engine/session.h"
+#include "pipeline/release/plan.h"
 #include "tests/pipeline/steering.h"
 
 /* A file of vectors, and the tiny model with them. */
@@ -91,20 +94,50 @@ TEST(test_steered_run_of_other_units) {
     dpi_model_close(with);
 }
 
-/* Vectors of labels take which unit has which as public, and a claim of texts does not: also where
- * there is one label, and so one set of vectors. */
+/* Vectors of labels take which unit has which as public: so must the claim of texts. Each text has
+ * those of its label, wherever the file has them. */
 TEST(test_steered_run_of_labels) {
+    static const char *const names[] = {"a", "b"};
     DEFAULTS(dpi_records_options, ro);
     ro.label_field = "kind";
-    OWN(dpi_records) kinds = read_records("kinds.csv", "kind,text\na,one\na,two\na,more\n", &ro);
-    OWN(dpi_records) texts = read_records("texts.csv", "kind,text\na,abc\na,some more\n", &ro);
+    OWN(dpi_records) kinds = read_records("kinds.csv", "kind,text\nb,one\na,two\nb,more\n", &ro);
+    OWN(dpi_records) others = read_records("others.csv", "kind,text\nb,one\na,two\nc,x\n", &ro);
+    OWN(dpi_records) loose = read_records("loose.csv", "text\none\ntwo\nmore\n", NULL);
+    OWN(dpi_records) texts = read_records(
+        "texts.csv", "kind,text\na,abc\na,some more\nb,a letter\nb,and others\n", &ro);
     OWN(dpi_steer) s = NULL;
     dpi_steer_options so = say_options(kinds);
     so.instruction = (dpi_bytes){"say {label}", 11}, so.n_positions = 3 * POSITIONS;
     so.public_texts = texts, so.seeded = 0, so.sigma = 1.5;
+    so.labels = names, so.n_labels = 2;
     dpi_model *with = steered_by(&so, &s);
     dpi_release_options o = about(with, kinds);
     dpi_release *r = NULL;
-    assert_error(dpi_release_open(&o, &r, ERR), UNSUPPORTED, "the vectors are of 1 labels");
+    dpi_claim claim;
+    o.batch = 1;
+    assert_ok(dpi_release_open(&o, &r, ERR));
+    dpi_claim_of_run(dpi_release_run(r), &claim);
+    assert_int_equal(claim.labels, DPI_LABELS_PUBLIC);
+    assert_int_equal(claim.n_parts, 2);
+    assert_true(claim.parts[1].values[DPI_STEERING_NUMBERS] == 2 * N_EMBD);
+    dpi_release_free(r);
+    r = NULL;
+    dpi_plan plan;
+    dpi_session *session;
+    assert_ok(dpi_plan_make(&o, &plan, ERR));
+    assert_true(plan.labels.n == 2 && plan.sets[0] == 1 && plan.sets[1] == 0);
+    dpi_session_options session_of = plan.options.session;
+    session_of.n_seq = 6;
+    assert_ok(dpi_session_create(with, &session_of, &session, ERR));
+    assert_ok(dpi_plan_steer(&plan, session, 1, 2, 0, ERR));
+    assert_ok(dpi_plan_steer(&plan, session, 3, 2, 1, ERR));
+    const int32_t sets[] = {-1, 1, 1, 0, 0, -1};
+    assert_memory_equal(session->vectors, sets, sizeof sets);
+    dpi_session_free(session);
+    dpi_plan_free(&plan);
+    o = about(with, others), o.batch = 1;
+    assert_error(dpi_release_open(&o, &r, ERR), ARG, "found texts of 'c'");
+    o = about(with, loose);
+    assert_error(dpi_release_open(&o, &r, ERR), UNSUPPORTED, "the vectors are of 2 labels");
     dpi_model_close(with);
 }

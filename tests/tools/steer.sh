@@ -119,6 +119,7 @@ echo kind,text >kinds.csv
 for i in 1 2 3 4 5 6; do echo "$((i % 2))_x,Record $i of Anna and others."; done >>kinds.csv
 printf '%s\n' kind,text "1_x,abc" "1_x,some more" "0_x,and others" "0_x,a letter" >public_kinds.csv
 kinds="kinds.csv --delta 1e-3 --label-field kind --positions 64 -t 1 --public public_kinds.csv"
+printf '0_x\n1_x\n' >both
 works ledger init labels --dataset all --epsilon 10 --delta 1e-3
 refuse_each 2 steer m.gguf <<END
 $kinds --describe notes -o k.gguf --epsilon 1 | --describe: found no {label}, needed with labels
@@ -160,6 +161,25 @@ refuse 2 "has 2 sets, of labels" run m.gguf kinds.csv -B 2 -n 5 --rho .1 --delta
 works ledger show untouched --json; expect_out '"n_charges": 0'
 refuse 2 "the vectors are of 2 labels" \
     run m.gguf kinds.csv -B 2 -n 5 --rho .1 --delta 1e-3 --steer k.gguf
+# A run of the same labels: each text has the vectors of its own, so strong that they alone count.
+works steer m.gguf $kinds --epsilon 8 --describe {label} --seed 4 -o seeded.gguf
+works generate m.gguf --steer seeded.gguf --control-vector-scale 500 --temp .01 --num 2 -n 5 \
+    --jsonl
+cp out drawn
+labelled="run m.gguf kinds.csv --label-field kind --steer seeded.gguf --describe {label} -B 1 -n 5"
+works $labelled --rho .5 --delta 1e-3 --control-vector-scale 500 --temp .01 --report labelled.json \
+    -o labelled.jsonl
+expect_err "steering vectors of clipped states" "which unit has which label is no secret"
+works verify labelled.json --model m.gguf --steer seeded.gguf
+python3 - <<'P' || bad "texts with the vectors of another label"
+import json
+drawn, texts = ([json.loads(line) for line in open(f)] for f in ("drawn", "labelled.jsonl"))
+first = {t["text_label"]: t["text"][:1] for t in drawn}
+assert len(set(first.values())) == 2 and len(texts) == 6, (drawn, texts)
+assert all(t["text"][:1] == first[t["text_label"]] for t in texts), (first, texts)
+P
+refuse 2 "steered" $labelled --rho .5 --delta 1e-3 --adjacency add-remove --num 2 \
+    --label-names both
 echo 0_x >one
 works steer m.gguf $kinds --epsilon 8 --describe {label} --label-names one -o one.gguf
 refuse 2 "the vectors are of 1 labels" run m.gguf kinds.csv -B 2 -n 5 --rho .1 --delta 1e-3 \
@@ -167,7 +187,6 @@ refuse 2 "the vectors are of 1 labels" run m.gguf kinds.csv -B 2 -n 5 --rho .1 -
 sed 's/"n_labels":2/"n_labels":1/' k.gguf >forged.gguf; expect_different k.gguf forged.gguf
 "$dpinfer" verify forged.gguf >out 2>err && bad "a claim of fewer labels is verified"
 # The model writes the public texts itself.
-printf '0_x\n1_x\n' >both
 works steer m.gguf ${kinds/--public public_kinds.csv/} --public-texts 4 --describe {label} \
     --epsilon 2 --adjacency add-remove --units 9 --label-names both -o l.gguf
 expect_err "private: a unit's label is a secret"
