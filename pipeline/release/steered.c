@@ -112,6 +112,8 @@ dpi_status dpi_plan_steer(const dpi_plan *plan, dpi_session *session, int32_t fi
 dpi_status dpi_plan_settle_steering(dpi_plan *plan, dpi_error *err) {
     dpi_claim claim;
     DPI_TRY(dpi_check_range("steered", plan->options.steered, 0, 1, err));
+    /* Sequences of a caller's sets would have none, which would show after the charge. */
+    DPI_TRY(dpi_check_range("session.steers", plan->options.session.steers, 0, 0, err));
     if (!plan->options.steered)
         return DPI_STATUS_OK;
     DPI_TRY(read_claim(plan->options.model, &claim, err));

@@ -74,6 +74,7 @@ TEST(test_steered_run) {
     REFUSES_RUN(UNSUPPORTED, (o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE, o.n_texts = 2),
                 "steered: found add-remove");
     REFUSES_RUN(ARG, o.model = model, "found a model without a control vector");
+    REFUSES_RUN(ARG, o.session.steers = 1, "session.steers is 1, must be 0..0");
     dpi_model_close(with);
 }
 
