@@ -87,9 +87,12 @@ static dpi_bytes bytes_of(const char *string) { return (dpi_bytes){string, strle
 dpi_status dpi_wording_choose(const dpi_prompt_options *p, const dpi_model *model, dpi_wording *w,
                               dpi_bytes *stops, dpi_error *err) {
     dpi_model_info info;
-    if (!p->description.data || p->private_prompt.data || w->answer.data ||
-        w->n_stops == DPI_STOPS_MAX)
+    if (!p->description.data || p->private_prompt.data || w->answer.data)
         return DPI_STATUS_OK;
+    if (w->n_stops == DPI_STOPS_MAX)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "stops: found %d, allowed %d beside that of a description, or an answer of "
+                        "your own", w->n_stops, DPI_STOPS_MAX - 1);
     dpi_model_info_init(&info);
     DPI_TRY(dpi_model_info_get(model, &info, err));
     if (w->n_stops > 0)

@@ -85,8 +85,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_wording_check(const dpi_wording *wording, 
 /* What a description asks for beside a prompt: where there is no other answer and no private
  * prompt, texts are items of a list, in quotes or, where prompts->n_text says that they are long,
  * below headings (prompt_texts.h), and of a model that chats none begins with a refusal
- * (ban_refusals). stops [DPI_STOPS_MAX] is the caller's, and holds the stops
- * from then on. Not for texts of a grammar. Errors: those of dpi_model_info_get. */
+ * (ban_refusals). stops [DPI_STOPS_MAX] is the caller's, and holds the stops from then on. Not for
+ * texts of a grammar. Errors: ARG (as many stops already), those of dpi_model_info_get. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_wording_choose(const dpi_prompt_options *prompts,
                                                      const dpi_model *model, dpi_wording *wording,
                                                      dpi_bytes *stops, dpi_error *err);

@@ -251,6 +251,15 @@ TEST(test_described_wording) {
     assert_error(dpi_prompt_options_check(&p, ERR), ARG, "n_text: found '-1', allowed 0 or more");
     p.n_text = 0;
     dpi_wording_init(&w);
+    dpi_bytes many[DPI_STOPS_MAX];
+    for (int i = 0; i < DPI_STOPS_MAX; i++)
+        many[i] = own[0];
+    w.stops = many, w.n_stops = DPI_STOPS_MAX;
+    assert_error(dpi_wording_choose(&p, model, &w, stops, ERR), ARG, "stops: found 16, allowed 15");
+    w.n_stops--;
+    assert_ok(dpi_wording_choose(&p, model, &w, stops, ERR));
+    assert_int_equal(w.n_stops, DPI_STOPS_MAX);
+    dpi_wording_init(&w);
     p.private_prompt = (dpi_bytes){"{reference}", 11};
     assert_ok(dpi_wording_choose(&p, model, &w, stops, ERR));
     assert_true(dpi_wording_is_default(&w));
