@@ -386,6 +386,10 @@ TEST(test_described) {
         assert_ok(dpi_finetune_read_task(name, &task, ERR));
         assert_ok(dpi_finetune_read_description(name, &description, &n_text, ERR));
         assert_int_equal(n_text, n_texts[i]);
+        dpi_claim claim;
+        int32_t holds;
+        assert_ok(dpi_finetune_read_claim(name, &claim, &holds, ERR));
+        assert_true(holds);
         assert_null(task.instruction);
         assert_string_equal(description, notes.description);
         dpi_finetune_task_free(&task);

@@ -114,6 +114,15 @@ works generate m.gguf --steer e.gguf --describe notes --num 3 -n 5 --seed 1 --js
 expect_same out listed
 works generate m.gguf --steer e.gguf --instruction notes --num 3 -n 5 --seed 1 --jsonl
 expect_different out listed
+# Above 256 positions texts are long, and stand below headings.
+long="${brief/--instruction say/--describe notes} --epsilon 4 -o long.gguf"
+works steer m.gguf ${long/--positions 64/--positions 257}
+works verify long.gguf; expect_out PRIVATE
+works generate m.gguf --steer long.gguf --num 2 -n 5 --jsonl --report long.json
+python3 - <<'P' || bad "texts of a description that are long"
+import json
+assert json.load(open("long.json"))["wording"]["stops"] == ["\n# No. "]
+P
 # ---- Labels: each has vectors of its own ------------------------------------------------------
 echo kind,text >kinds.csv
 for i in 1 2 3 4 5 6; do echo "$((i % 2))_x,Record $i of Anna and others."; done >>kinds.csv
