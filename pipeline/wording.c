@@ -102,6 +102,8 @@ dpi_status dpi_wording_choose(const dpi_prompt_options *p, const dpi_model *mode
     w->stops = stops;
     w->n_stops++;
     w->answer = bytes_of(is_long ? DPI_HEADED_ANSWER : DPI_LISTED_ANSWER);
+    if (is_long && w->no_repeat == 0)
+        w->no_repeat = DPI_HEADED_NO_REPEAT;
     if (dpi_prompts_chat(p->chat, &info) != DPI_CHAT_NONE)
         w->ban_refusals = 1;
     return DPI_STATUS_OK;

@@ -24,6 +24,9 @@
 #define DPI_HEADED_BEFORE "Write made-up "
 #define DPI_HEADED_ANSWER "\n\n"
 #define DPI_HEADED_STOP "\n# No. "
+/* Words that no such text has twice, where the caller says nothing of it: small models go in
+ * circles. */
+#define DPI_HEADED_NO_REPEAT 8
 
 /* With a description and no answer, the task is the first two with the description between them;
  * base models continue after theirs. */

@@ -82,11 +82,12 @@ DPI_API void dpi_wording_init_size(dpi_wording *wording, size_t size);
 #define dpi_wording_init(o) dpi_wording_init_size((o), sizeof *(o))
 /* Errors: ARG, "stops: found ..., allowed ...". */
 DPI_API DPI_MUST_CHECK dpi_status dpi_wording_check(const dpi_wording *wording, dpi_error *err);
-/* What a description asks for beside a prompt: where there is no other answer and no private
- * prompt, texts are items of a list, in quotes or, where prompts->n_text says that they are long,
- * below headings (prompt_texts.h), and of a model that chats none begins with a refusal
- * (ban_refusals). stops [DPI_STOPS_MAX] is the caller's, and holds the stops from then on. Not for
- * texts of a grammar. Errors: ARG (as many stops already), those of dpi_model_info_get. */
+/* What a description asks for beside a prompt, where there is no other answer and no private
+ * prompt. Texts are items of a list, in quotes; where prompts->n_text says that they are long they
+ * are below headings, and no row of words is in one twice (prompt_texts.h). Of a model that chats
+ * none begins with a refusal (ban_refusals). stops [DPI_STOPS_MAX] is the caller's, and holds the
+ * stops from then on. Not for texts of a grammar. Errors: ARG (as many stops already), those of
+ * dpi_model_info_get. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_wording_choose(const dpi_prompt_options *prompts,
                                                      const dpi_model *model, dpi_wording *wording,
                                                      dpi_bytes *stops, dpi_error *err);

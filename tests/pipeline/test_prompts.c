@@ -246,6 +246,7 @@ TEST(test_described_wording) {
         assert_string_equal(w.stops[0].data, n_text == 256 ? "\"" : "\n# No. ");
         assert_string_equal(w.answer.data, n_text == 256 ? " \"" : "\n\n");
         assert_true(w.stops[0].n_bytes == strlen(w.stops[0].data));
+        assert_int_equal(w.no_repeat, n_text == 256 ? 0 : 8);
     }
     p.n_text = -1;
     assert_error(dpi_prompt_options_check(&p, ERR), ARG, "n_text: found '-1', allowed 0 or more");
