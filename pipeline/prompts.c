@@ -160,10 +160,12 @@ static void add_turn(owned_text asked, dpi_bytes answer, conversation *c) {
     c->turns[c->n_turns++] = (dpi_turn){asked.data, answer.data, asked.n_bytes, answer.n_bytes};
 }
 
-/* Of a list's texts, where they have one: the answer's end is a line end and this. */
+/* Of a list's texts, where they have one: the answer's end is a line end and this, whose last
+ * character is a blank. */
 static dpi_bytes heading(const dpi_prompts *p) {
     const owned_text *end = &p->answer_end;
-    const bool is = end->n_bytes >= 2 && memcmp(end->data, "\n#", 2) == 0;
+    const bool is = end->n_bytes >= 3 && end->data[0] == '\n' && !memchr(" \n", end->data[1], 2) &&
+                    end->data[end->n_bytes - 1] == ' ';
     return is ? (dpi_bytes){end->data + 1, end->n_bytes - 1} : (dpi_bytes){NULL, 0};
 }
 
@@ -359,8 +361,10 @@ static dpi_status choose_public(dpi_prompts *p, const dpi_prompt_options *o, boo
         return join(bytes_of(base ? base_question : chat_question), o->query,
                     bytes_of(base ? base_answer : ""), &p->public_text, err);
     if (is_listed(o)) {
-        const char *order = heading(p).data ? DPI_HEADED_BEFORE : DPI_LISTED_BEFORE;
-        return join(bytes_of(base ? DPI_LISTED_BASE_BEFORE : order), o->description,
+        const bool headed = heading(p).data;
+        const char *order = headed ? DPI_HEADED_BEFORE : DPI_LISTED_BEFORE;
+        const char *title = headed ? DPI_HEADED_BASE_BEFORE : DPI_LISTED_BASE_BEFORE;
+        return join(bytes_of(base ? title : order), o->description,
                     bytes_of(base ? DPI_LISTED_BASE_AFTER : DPI_LISTED_AFTER), &p->public_text,
                     err);
     }

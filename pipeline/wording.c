@@ -98,13 +98,15 @@ dpi_status dpi_wording_choose(const dpi_prompt_options *p, const dpi_model *mode
     if (w->n_stops > 0)
         memmove(stops + 1, w->stops, (size_t)w->n_stops * sizeof *stops);
     const bool is_long = p->n_text > DPI_LISTED_TOKENS;
-    stops[0] = bytes_of(is_long ? DPI_HEADED_STOP : DPI_LISTED_STOP);
+    const bool base = dpi_prompts_chat(p->chat, &info) == DPI_CHAT_NONE;
+    stops[0] = bytes_of(!is_long ? DPI_LISTED_STOP : base ? DPI_HEADED_BASE_STOP : DPI_HEADED_STOP);
     w->stops = stops;
     w->n_stops++;
-    w->answer = bytes_of(is_long ? DPI_HEADED_ANSWER : DPI_LISTED_ANSWER);
+    w->answer =
+        bytes_of(!is_long ? DPI_LISTED_ANSWER : base ? DPI_HEADED_BASE_ANSWER : DPI_HEADED_ANSWER);
     if (is_long && w->no_repeat == 0)
         w->no_repeat = DPI_HEADED_NO_REPEAT;
-    if (dpi_prompts_chat(p->chat, &info) != DPI_CHAT_NONE)
+    if (!base)
         w->ban_refusals = 1;
     return DPI_STATUS_OK;
 }

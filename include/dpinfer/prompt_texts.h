@@ -24,6 +24,9 @@
 #define DPI_HEADED_BEFORE "Write made-up "
 #define DPI_HEADED_ANSWER "\n\n"
 #define DPI_HEADED_STOP "\n# No. "
+#define DPI_HEADED_BASE_BEFORE "A collection of "
+#define DPI_HEADED_BASE_ANSWER ":\n\n"
+#define DPI_HEADED_BASE_STOP "\nText "
 /* Words that no such text has twice, where the caller says nothing of it: small models go in
  * circles. */
 #define DPI_HEADED_NO_REPEAT 8

@@ -8,9 +8,9 @@
  *
  * A description and an answer make a list: the public text is for one, and behind the header of
  * the answer stand its first items. Each is a number, the answer, a text and the answer's end; the
- * last one is a number and the answer, from which a text goes on. An answer's end that is a line
- * end and '#' with what follows is a heading: it stands before the number of each item. Without a
- * private prompt the record is the first item.
+ * last one is a number and the answer, from which a text goes on. An answer's end that begins with
+ * a line end and ends with a blank, as "\n# No. ", is a heading: it stands before the number of
+ * each item. Without a private prompt the record is the first item.
  *
  * Examples are public texts of the form that is wished for. Each is an item of the list, or else an
  * earlier turn: the public prompt, and the example as its answer. Without a private prompt the

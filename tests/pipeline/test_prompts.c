@@ -157,9 +157,9 @@ TEST(test_list) {
         {DPI_CHAT_ZEPHYR, DPI_EXAMPLE_IN_PUBLIC, "\n\n", "\n# No. ", "Write made-up love letters.",
          "# No. 1\n\nOne.\n# No. 2\n\nTwo, {reference}.\n# No. 3",
          "# No. 1\n\nREC\n# No. 2"},
-        {DPI_CHAT_NONE, DPI_EXAMPLE_IN_BOTH, ": ", "\n#", "A list of made-up love letters:\n\n",
-         "#1: One.\n#2: Two, {reference}.\n#3",
-         "#1: One.\n#2: Two, {reference}.\n#3: REC\n#4"},
+        {DPI_CHAT_NONE, DPI_EXAMPLE_IN_BOTH, ": ", "\nText ", "A collection of love letters:\n\n",
+         "Text 1: One.\nText 2: Two, {reference}.\nText 3",
+         "Text 1: One.\nText 2: Two, {reference}.\nText 3: REC\nText 4"},
         {DPI_CHAT_NONE, DPI_EXAMPLE_IN_BOTH, " ", "#", "A list of made-up love letters:\n\n",
          "1. One.#\n2. Two, {reference}.#\n3.",
          "1. One.#\n2. Two, {reference}.#\n3. REC#\n4."},
@@ -238,15 +238,20 @@ TEST(test_described_wording) {
     p.chat = DPI_CHAT_NONE;
     assert_ok(dpi_wording_choose(&p, model, &w, stops, ERR));
     assert_true(w.n_stops == 1 && w.ban_refusals == 0);
-    for (int32_t n_text = 256; n_text <= 257; n_text++) { /* 257: the texts are long */
+    static const struct {
+        int32_t n_text, chat;
+        const char *stop, *answer;
+    } forms[] = {{256, DPI_CHAT_NONE, "\"", " \""}, {257, DPI_CHAT_NONE, "\nText ", ":\n\n"},
+                 {256, DPI_CHAT_CHATML, "\"", " \""}, {257, DPI_CHAT_CHATML, "\n# No. ", "\n\n"}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) { /* 257: the texts are long */
         dpi_wording_init(&w);
-        p.n_text = n_text;
+        p.n_text = forms[i].n_text, p.chat = forms[i].chat;
         assert_ok(dpi_wording_choose(&p, model, &w, stops, ERR));
         assert_int_equal(w.n_stops, 1);
-        assert_string_equal(w.stops[0].data, n_text == 256 ? "\"" : "\n# No. ");
-        assert_string_equal(w.answer.data, n_text == 256 ? " \"" : "\n\n");
+        assert_string_equal(w.stops[0].data, forms[i].stop);
+        assert_string_equal(w.answer.data, forms[i].answer);
         assert_true(w.stops[0].n_bytes == strlen(w.stops[0].data));
-        assert_int_equal(w.no_repeat, n_text == 256 ? 0 : 8);
+        assert_int_equal(w.no_repeat, forms[i].n_text == 256 ? 0 : 8);
     }
     p.n_text = -1;
     assert_error(dpi_prompt_options_check(&p, ERR), ARG, "n_text: found '-1', allowed 0 or more");
