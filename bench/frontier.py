@@ -95,8 +95,9 @@ def run_words(o, domain, path, epsilon, n, extra, slots=SLOTS, num=None):
     budget = 1e6 if math.isinf(epsilon) else epsilon
     return [f"{o.build}/dpinfer", "run", MODEL, path, "--public-prompt",
             tuning.asked(tuning.DESCRIPTIONS[domain]),
-            "--epsilon", budget, "--delta", 1 / (2 * n), "-B", slots, "--num", num or max(1, n // slots),
-            "-n", TOKENS, "--jsonl", "-q", "-t", o.threads] + extra
+            "--epsilon", budget, "--delta", 1 / (2 * n), "-B", slots,
+            "--num", num or max(1, n // slots), "-n", TOKENS, "--jsonl", "-q",
+            "-t", o.threads] + extra
 
 
 def write_texts(o, method, domain, records, epsilon, folder):

@@ -259,8 +259,7 @@ def steer(model: Model, records: Any, out: Any, **options: Any) -> Steering:
     """Steering(model, records, **options).run(out): vectors that bring the model nearer to the
     records, in one pass over them. Every text with them is private.
 
-    Write with generate(model, steer=out), or on Model(path,
-    control_vector=out)."""
+    Write with generate(model, steer=out), or on Model(path, control_vector=out)."""
     return Steering(model, records, **options).run(out)
 
 
