@@ -3,25 +3,19 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "base/struct.h"
 
 /* ---- Lines ---------------------------------------------------------------------------------- */
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 dpi_status dpi_audit_begin(dpi_audit *a, const char *kind, const char *subject) {
     if (a->options.cancel && a->options.cancel(a->options.cancel_user))
         return dpi_fail(a->err, DPI_STATUS_CANCELLED, "cancelled between audits");
     a->result =
         (dpi_audit_result){.struct_size = sizeof a->result, .audit = kind, .subject = subject};
-    a->started = now();
+    a->started = dpi_seconds();
     a->chance = 1;
     return DPI_STATUS_OK;
 }
@@ -59,7 +53,7 @@ void dpi_audit_end(dpi_audit *a, const char *quantity, double measured, double m
         dpi_audit_hold(a, false, "outside the bounds");
     r->passed = r->failure == NULL;
     r->n_looks = a->n_looks + 1;
-    r->seconds = now() - a->started;
+    r->seconds = dpi_seconds() - a->started;
     if (a->on_result)
         a->on_result(a->user, r);
 }

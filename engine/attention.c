@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/pass.h"
 
 _Static_assert(DPI_CHUNK % DPI_KV_BLOCK == 0, "prompt chunks do not straddle KV blocks");
@@ -301,11 +302,21 @@ static void attend_prompt(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows
     }
 }
 
+/* Multiplications and additions of a layer, for the scores and values of the positions in sight. */
+static double operations(const dpi_pass *p, int32_t layer) {
+    const dpi_shape *c = p->shape;
+    double n_seen = 0;
+    for (int32_t i = 0; i < p->n_rows; i++)
+        n_seen += p->s->row_pos[i] + 1 - first_of(p, layer, i);
+    return 2 * n_seen * c->n_head * (c->head_dim + c->head_dim_v);
+}
+
 void dpi_pass_attend(dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q) {
     items mine = items_of(p);
     if (p->batch->is_prompt && !mine.own_heads)
         p->has_written = true; /* rows that go together are not those that a thread has rotated */
     dpi_pass_meet(p);
+    const double begin = p->thread == 0 ? dpi_seconds() : 0;
     if (p->batch->is_prompt && mine.own_heads)
         attend_prompt(p, y, layer, q, mine.begin / p->n_rows, mine.end / p->n_rows, 0, 1);
     else if (p->batch->is_prompt)
@@ -317,4 +328,8 @@ void dpi_pass_attend(dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q) {
     /* The product that follows expects the thread's own columns, as dpi_pass_columns has them. */
     if (!mine.own_heads || y.n % (p->n_threads * DPI_Q8_BLOCK) != 0)
         dpi_pass_meet(p);
+    if (p->thread == 0) {
+        p->s->attention_seconds += dpi_seconds() - begin;
+        p->s->attention_operations += operations(p, layer);
+    }
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dpinfer/bench.h"
 #include "dpinfer/process.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -563,3 +564,8 @@ const dpi_model *dpi_session_model(const dpi_session *s) { return s->model; }
 int32_t dpi_session_n_ctx(const dpi_session *s) { return s->n_ctx; }
 int32_t dpi_session_n_threads(const dpi_session *s) { return s->n_threads; }
 int32_t dpi_session_isa(const dpi_session *s) { return s->kernels.isa; }
+
+void dpi_session_attention(const dpi_session *s, double *seconds, double *operations) {
+    *seconds = s->attention_seconds;
+    *operations = s->attention_operations;
+}

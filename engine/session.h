@@ -93,6 +93,7 @@ struct dpi_session {
                          was chosen yet */
     unsigned char *seen; /* [n_seq] scratch of the duplicate check */
     const dpi_states *states; /* of the prompt that is read; NULL: none are wanted */
+    double attention_seconds, attention_operations; /* dpinfer/bench.h */
     dpi_cancel_fn cancel;
     void *cancel_user;
 };

@@ -1,8 +1,10 @@
-/* bench.h - what this machine can do at best, for benchmarks. Not part of dpinfer.h. */
+/* bench.h - what this machine can do at best, and what a session has done, for benchmarks. Not part
+ * of dpinfer.h. */
 #ifndef DPINFER_BENCH_H
 #define DPINFER_BENCH_H
 
 #include "dpinfer/isa.h"
+#include "dpinfer/session.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,6 +25,11 @@ DPI_API void dpi_machine_init_size(dpi_machine *machine, size_t size);
  * UNSUPPORTED (isa), MEMORY (256 MB are read). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_machine_measure(int32_t n_threads, int32_t isa,
                                                       dpi_machine *machine, dpi_error *err);
+
+/* Attention of all passes of a session so far: seconds of its first thread, in which the others are
+ * at work as well, and the operations of all threads (a multiplication and an addition are two). */
+DPI_API void dpi_session_attention(const dpi_session *session, double *seconds,
+                                   double *operations);
 
 #ifdef __cplusplus
 }

@@ -6,8 +6,8 @@
  * gone through one by one, as release/texts.c does them, and their times are added. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
@@ -18,12 +18,6 @@ enum {
     STEPS_MOST = 16,
 };
 static const double PROMPT_SECONDS = 0.6, STEP_SECONDS = 0.1; /* for each of the measured parts */
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- Measuring ------------------------------------------------------------------------------- */
 
@@ -93,9 +87,9 @@ static dpi_status make_measure(measure *m, int32_t n_prompt, dpi_error *err) {
 
 /* Seconds that the next n tokens of the prompt take. */
 static dpi_status time_prompt(measure *m, int32_t n, double *seconds, dpi_error *err) {
-    const double begin = now();
+    const double begin = dpi_seconds();
     DPI_TRY(dpi_session_prefill(m->session, 0, m->prompt + m->n_held, (size_t)n, NULL, err));
-    *seconds = now() - begin;
+    *seconds = dpi_seconds() - begin;
     m->n_held += n;
     return DPI_STATUS_OK;
 }
@@ -150,12 +144,12 @@ static dpi_status time_steps(measure *m, int32_t n_texts, int32_t n_most, double
                              dpi_error *err) {
     m->partial = false;
     DPI_TRY(step(m, n_texts, err));
-    const double begin = now();
+    const double begin = dpi_seconds();
     int32_t n = 0;
     do {
         DPI_TRY(step(m, n_texts, err));
         n++;
-        *seconds = (now() - begin) / n;
+        *seconds = (dpi_seconds() - begin) / n;
     } while (n < n_most && *seconds * n < STEP_SECONDS);
     return DPI_STATUS_OK;
 }

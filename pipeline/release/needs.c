@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "base/struct.h"
 #include "dp/methods/method.h"
@@ -14,12 +14,6 @@
 enum { DEFAULT_RECORD = 300 }; /* tokens: a page */
 
 DPI_STRUCT_DEFAULTS(dpi_release_plan, 0)
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Bytes a second that the threads read from memory, measured for 0.05 s; 0 if there
  * is no memory for it. */
@@ -31,13 +25,13 @@ static double measure_bandwidth(void) {
     memset(words, 1, N_WORDS * sizeof *words);
     uint64_t sum = 0;
     const int32_t n_threads = dpi_process_threads(dpi_processors());
-    double bytes = 0, begin = now(), seconds;
+    double bytes = 0, begin = dpi_seconds(), seconds;
     do {
 #pragma omp parallel for reduction(+ : sum) schedule(static) num_threads(n_threads)
         for (int i = 0; i < N_WORDS; i++)
             sum += words[i];
         bytes += (double)N_WORDS * sizeof *words;
-        seconds = now() - begin;
+        seconds = dpi_seconds() - begin;
     } while (seconds < 0.05);
     volatile uint64_t keep = sum; /* the reads are not optimised away */
     (void)keep;

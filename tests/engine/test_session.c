@@ -1,6 +1,7 @@
 /* Sessions: arguments, limits, states, memory, and every allocation failing once. */
 #include <math.h>
 
+#include "dpinfer/bench.h"
 #include "engine/matrix.h"
 #include "tests/engine/engine_support.h"
 #include "tests/support/failing.h"
@@ -36,6 +37,38 @@ static void assert_same_logits(const dpi_session *a, int32_t seq, const dpi_sess
                                int32_t seq_b) {
     assert_memory_equal(dpi_session_logits(a, seq), dpi_session_logits(b, seq_b),
                         (size_t)model->n_vocab * sizeof(float));
+}
+
+/* A token attends to itself and all before it; a part of a prompt that is forked is not read. */
+TEST(test_attention) {
+    dpi_model_info info;
+    dpi_session_options o;
+    dpi_session *s;
+    double seconds, operations, later, n_seen = 0;
+    const int32_t seqs[] = {0, 1}, tokens[] = {5, 6};
+    dpi_model_info_init(&info);
+    assert_ok(dpi_model_info_get(model, &info, ERR));
+    dpi_session_options_init(&o);
+    o.n_seq = 2;
+    o.n_threads = 2;
+    assert_ok(dpi_session_create(model, &o, &s, ERR));
+    dpi_session_attention(s, &seconds, &operations);
+    assert_true(seconds == 0 && operations == 0);
+    prefill(s, 0, ascending, 20);
+    assert_ok(dpi_session_fork(s, 0, 1, 16, ERR));
+    prefill(s, 1, drawn, 3);
+    assert_ok(dpi_session_step(s, 2, seqs, tokens, ERR));
+    for (int32_t n = 1; n <= 20; n++)
+        n_seen += n;
+    n_seen += 17 + 18 + 19 + 21 + 20;
+    dpi_session_attention(s, &seconds, &operations);
+    assert_true(seconds > 0);
+    assert_true(operations == 2. * n_seen * info.n_layer * info.n_head *
+                                  (info.head_dim + info.head_dim_v));
+    step(s, 0, 7);
+    dpi_session_attention(s, &later, &operations);
+    assert_true(later > seconds);
+    dpi_session_free(s);
 }
 
 TEST(test_options) {

@@ -124,7 +124,7 @@ works bench m.gguf -B 1,3 -p 4 -n 2 -t 1,2 -r 2 -o jsonl; expect_lines 6 out; ex
 expect_out '"threads":2,"test":"pp4+tg2"' '"method":"invisibleink","B":3,"k":100,"rho":0.5' \
     '"PP":4,"TG":2,"N_KV":24,' '"overhead_x":1.0,' '"itl_x":1.0,' '"peak_rss":'
 for name in model size params backend t/s S_PP S_TG T S out_t/s fwd_t/s itl_ms tg_read_% \
-    itl_read_% first_token_ms second_token_ms; do
+    itl_read_% first_token_ms second_token_ms job_x pp_attn_% pp_attn_peak_% tg_attn_%; do
     expect_out "\"$name\":"
 done
 bench() { works bench m.gguf -B 2 -p 4 -n 2 -t 1 -r 1 "$@"; }

@@ -56,6 +56,7 @@ typedef struct times {
     double pp, tg, sampler;
     double token;    /* the median draw with its step */
     double n_logits; /* computed by the steps */
+    double pp_attention, tg_attention, pp_attention_operations; /* of pp, of tg: seconds */
 } times;
 
 static int32_t random_token(uint64_t *random, int32_t n_vocab) {
@@ -178,17 +179,24 @@ static int draw_tokens(bench_texts *x, dpi_session *session, const bench_context
 static int run_once(dpi_session *session, bench_texts *x, const bench_context *c,
                     const bench_setting *s, times *t) {
     double *seconds = calloc((size_t)s->n_tokens, sizeof *seconds), piece;
+    double begin, begin_ops, read, read_ops, end, end_ops; /* attention, as the session counts it */
     *t = (times){0};
     if (!seconds)
         return cli_no_memory("the times of %d tokens", s->n_tokens);
     make_prompts(x, c, s);
     int code = begin_texts(x, session, s);
+    dpi_session_attention(session, &begin, &begin_ops);
     while (code == CLI_OK && x->events[0].n_read < x->events[0].n_prompts) {
         code = advance(x, &piece);
         t->pp += piece;
     }
+    dpi_session_attention(session, &read, &read_ops);
     if (code == CLI_OK)
         code = draw_tokens(x, session, c, s, t, seconds);
+    dpi_session_attention(session, &end, &end_ops);
+    t->pp_attention = read - begin;
+    t->pp_attention_operations = read_ops - begin_ops;
+    t->tg_attention = end - read;
     end_texts(x);
     free(seconds);
     return code;
@@ -250,6 +258,7 @@ static void close_texts(bench_texts *x) {
 
 typedef struct runs {
     series pp, tg, all, sampler, token, overhead, overhead_all, overhead_token;
+    series pp_attention, tg_attention, pp_attention_rate;
     double n_logits; /* of the last run: in random text they change little */
     series read; /* bytes a second from memory just before */
     series readable, readable_token; /* those times t_tg, times t_token */
@@ -263,6 +272,9 @@ static void keep_run(runs *r, const times *t, const times *plain, double read) {
     keep(&r->tg, t->tg);
     keep(&r->all, t->pp + t->tg);
     keep(&r->sampler, t->sampler);
+    keep(&r->pp_attention, t->pp_attention / t->pp);
+    keep(&r->tg_attention, t->tg_attention / t->tg);
+    keep(&r->pp_attention_rate, t->pp_attention_operations / t->pp_attention);
     keep(&r->token, t->token);
     keep(&r->overhead, t->tg / plain->tg);
     keep(&r->overhead_all, (t->pp + t->tg) / (plain->pp + plain->tg));
@@ -314,6 +326,10 @@ static void summarize(const runs *all, bench_result *r) {
     r->all = rate(&all->all, n_pp + n_tg);
     r->overhead = median(all->overhead);
     r->overhead_all = median(all->overhead_all);
+    r->job = r->overhead_all / (r->s.n_ref + 1.);
+    r->pp_attention = median(all->pp_attention);
+    r->tg_attention = median(all->tg_attention);
+    r->pp_attention_rate = median(all->pp_attention_rate);
     r->overhead_token = median(all->overhead_token);
     r->read_bytes_per_second = median(all->read);
     r->readable = median(all->readable);

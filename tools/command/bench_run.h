@@ -36,6 +36,8 @@ typedef struct bench_result {
     bench_setting s; /* with the threads that were used */
     double t_pp, t_tg; /* median seconds: all prompts; all steps with their draws */
     double t_sampler; /* median seconds of the draws alone, of all texts */
+    double pp_attention, tg_attention; /* medians of the share of attention in t_pp, in t_tg */
+    double pp_attention_rate; /* its operations a second while prompts are read, median */
     double t_token; /* median over the runs of the median seconds of a step with its draws, which a
                        pause of the machine does not move */
     double n_logits;   /* that the steps computed; prompts compute one row each */
@@ -44,6 +46,7 @@ typedef struct bench_result {
     /* Medians over the runs of the time beside that of the plain run just before it, for as many
      * texts and drawn tokens after a prompt as long; 1 for plain. */
     double overhead, overhead_all; /* steps alone; prompts included */
+    double job; /* prompts and steps, beside as many plain texts as there are sequences */
     double overhead_token; /* of t_token */
     double read_bytes_per_second; /* median of what memory gave just before each run, all threads */
     double readable, readable_token; /* what it would have given in t_tg, in t_token; bytes */

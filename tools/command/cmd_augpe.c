@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dpinfer/augpe.h"
@@ -39,7 +38,7 @@ typedef struct evolving {
     output out;
     report_files *reports;
     bool jsonl, quiet, screen, charged, written;
-    struct timespec shown;
+    double shown;
 } evolving;
 
 static int fail(const evolving *t, dpi_status status, const dpi_error *err) {
@@ -208,7 +207,6 @@ static int open_all(evolving *t) {
  * second; of a log at the end of each round. */
 static void show(evolving *t, const dpi_augpe_event *e) {
     const int32_t n_rounds = (int32_t)dpi_augpe_claim_of(t->augpe)->parts[0].n_runs;
-    struct timespec now;
     if (t->quiet)
         return;
     if (e->type == DPI_AUGPE_ROUND) {
@@ -216,10 +214,9 @@ static void show(evolving *t, const dpi_augpe_event *e) {
                 t->screen ? "                          " : "");
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const double since = (double)(now.tv_sec - t->shown.tv_sec) +
-                         1e-9 * (double)(now.tv_nsec - t->shown.tv_nsec);
-    if (!t->screen || since < .2 || (e->type != DPI_AUGPE_WRITING && e->type != DPI_AUGPE_LOOKING))
+    const double now = cli_now();
+    if (!t->screen || now - t->shown < .2 ||
+        (e->type != DPI_AUGPE_WRITING && e->type != DPI_AUGPE_LOOKING))
         return;
     t->shown = now;
     fprintf(stderr, "\rround %d of %d: %d of %d candidates %s  ", e->round, n_rounds, e->n_done,

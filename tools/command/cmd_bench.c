@@ -136,7 +136,11 @@ static void add_shares(bench *b, const bench_result *r) {
     double tg_bytes = n * (b->step_bytes + rows * kv_bytes(b, &r->s));
     table_number(t, "sampler_%", 2, percent(r->t_sampler, r->t_tg));
     table_number(t, "pp_peak_%", 1, percent(pp_ops, peak_ops(b)));
+    table_number(t, "pp_attn_%", 1, 100 * r->pp_attention);
+    table_number(t, "pp_attn_peak_%", 1,
+                 percent(r->pp_attention_rate, b->machine.f32_ops_per_second));
     table_number(t, "tg_peak_%", 1, percent(tg_ops, peak_ops(b)));
+    table_number(t, "tg_attn_%", 1, 100 * r->tg_attention);
     table_number(t, "tg_read_%", 1, percent(tg_bytes, r->readable));
     table_number(t, "itl_read_%", 1, percent(tg_bytes / n, r->readable_token));
 }
@@ -195,6 +199,7 @@ static void add_batched(bench *b, const bench_result *r) {
     table_number(t, "fwd_t/s", 2, n_tg / r->t_tg);
     table_number(t, "overhead_x", 3, r->overhead);
     table_number(t, "overhead_all_x", 3, r->overhead_all);
+    table_number(t, "job_x", 3, r->job);
     table_number(t, "itl_ms", 2, 1e3 * r->t_token);
     table_number(t, "itl_x", 3, r->overhead_token);
     add_shares(b, r);
@@ -397,12 +402,15 @@ const command command_bench = {
         "and the public one of each text); T_PP, T_TG: seconds for all prompts, for all drawn\n"
         "tokens with their draws; S_PP, S_TG: tokens of all sequences a second; out_t/s: drawn\n"
         "tokens of all texts a second, fwd_t/s: sequences of a text times that; overhead_x: T_TG\n"
-        "beside that of plain texts just before it, overhead_all_x: with the prompts; itl_ms:\n"
-        "median time from a token of a text to its next one, which pauses of the machine do not\n"
-        "move, itl_x: that beside the plain run's; sampler_%: share of the draws in T_TG;\n"
-        "pp_peak_%, tg_peak_%, tg_read_%, itl_read_%: operations done, weights and caches read in\n"
+        "beside that of plain texts just before it, overhead_all_x: with the prompts; job_x: with\n"
+        "the prompts, beside a plain text for each sequence, one after the other; itl_ms: median\n"
+        "time from a token of a text to its next one, which pauses of the machine do not move,\n"
+        "itl_x: that beside the plain run's; sampler_%: share of the draws in T_TG; pp_peak_%,\n"
+        "tg_peak_%, tg_read_%, itl_read_%: operations of the weights, weights and caches read in\n"
         "T_PP, T_TG or itl_ms, as a share of what this machine was measured to do, memory just\n"
-        "before each run; peak_rss: most memory held (bytes; MiB in Markdown); vocab_ms, load_ms,\n"
-        "first_token_ms, second_token_ms: from the start to the vocabulary alone, to the open\n"
+        "before each run; pp_attn_%, tg_attn_%: attention's share of T_PP, of T_TG;\n"
+        "pp_attn_peak_%: its operations in that time of T_PP, as a share of the f32 peak;\n"
+        "peak_rss: most memory held (bytes; MiB in Markdown); vocab_ms, load_ms, first_token_ms,\n"
+        "second_token_ms: from the start to the vocabulary alone, to the open\n"
         "model, to the logits of a first token and of a second, when all weights are in place.\n",
 };

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dpinfer/finetune.h"
@@ -271,16 +270,10 @@ static int open_all(tuning *t) {
 /* What was spent takes up to a second to find: it is shown no more often than this. */
 static const double SPENT_SECONDS = 5;
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* How many steps are done and when the rest will be: no loss, which would be the records'. */
 static void show(const tuning *t, int32_t done, int32_t first, double begin) {
     const int32_t n_steps = (int32_t)dpi_finetune_claim_of(t->finetune)->parts[0].n_runs;
-    const double each = (now() - begin) / (double)(done - first);
+    const double each = (cli_now() - begin) / (double)(done - first);
     const int left = (int)(each * (double)(n_steps - done));
     if (t->quiet || (!t->screen && done % 10 != 0 && done != n_steps))
         return;
@@ -295,9 +288,9 @@ static int show_spent(tuning *t, int32_t done, int32_t n_steps) {
     double epsilon;
     dpi_error err;
     if (t->quiet || !isfinite(c->epsilon) || (done % 10 != 0 && done != n_steps) ||
-        (done < n_steps && t->spent_at > 0 && now() - t->spent_at < SPENT_SECONDS))
+        (done < n_steps && t->spent_at > 0 && cli_now() - t->spent_at < SPENT_SECONDS))
         return CLI_OK;
-    t->spent_at = now();
+    t->spent_at = cli_now();
     const dpi_status status = dpi_finetune_spent(t->finetune, &epsilon, &err);
     if (status != DPI_STATUS_OK)
         return cli_fail_status(status, &err);
@@ -324,7 +317,7 @@ static int show_loss(const tuning *t, int32_t done, int32_t n_steps) {
 static int train(tuning *t) {
     const int32_t n_steps = (int32_t)dpi_finetune_claim_of(t->finetune)->parts[0].n_runs;
     const int32_t first = dpi_finetune_steps_done(t->finetune);
-    const double begin = now();
+    const double begin = cli_now();
     dpi_error err;
     if (first > 0 && is_first())
         cli_note("going on after step %d", first);
