@@ -71,6 +71,7 @@ void dpi_kernels_init_avx2_sampler(dpi_kernels *kernels);
 void dpi_kernels_init_avx512_sampler(dpi_kernels *kernels);
 void dpi_kernels_init_neon(dpi_kernels *kernels);
 void dpi_kernels_init_neon_q(dpi_kernels *kernels);
+void dpi_kernels_init_neon_sampler(dpi_kernels *kernels);
 void dpi_kernels_init_dotprod(dpi_kernels *kernels);
 void dpi_kernels_init_i8mm(dpi_kernels *kernels);
 

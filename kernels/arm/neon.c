@@ -218,4 +218,5 @@ void dpi_kernels_init_neon(dpi_kernels *k) {
     k->matmul_f32 = matmul_f32_neon;
     init_vectors(k);
     dpi_kernels_init_neon_q(k);
+    dpi_kernels_init_neon_sampler(k);
 }

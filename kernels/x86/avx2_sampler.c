@@ -1,6 +1,7 @@
 /* avx2_sampler.c - the kernels of the sampler for AVX2: the bits of ref_sampler.c, four candidates
  * to a vector. What is private stands in vectors, never in an address. */
 #include "base/mem.h"
+#include "kernels/byte_slices.h"
 #include "kernels/exact.h"
 #include "kernels/kernels.h"
 #include "kernels/x86/avx2_util.h"
@@ -104,22 +105,7 @@ static void clip_range_avx2(int64_t range[2], const float *x, const float *p, co
 
 /* ---- Weights -------------------------------------------------------------------------------- */
 
-enum {
-    VECTORS = 8, /* whose indices fill the bytes of one vector */
-    LANES = VECTORS * STEP,
-};
-
-/* byte[t][s][j] = byte s of table[t][j]: a shuffle selects among 16 bytes. */
-typedef struct slices {
-    uint8_t byte[3][8][256];
-} slices;
-
-static void slice(const uint64_t table[3][256], slices *to) {
-    for (int t = 0; t < 3; t++)
-        for (int s = 0; s < 8; s++)
-            for (int j = 0; j < 256; j++)
-                to->byte[t][s][j] = (uint8_t)(table[t][j] >> 8 * s);
-}
+enum { VECTORS = 8 };
 
 /* Zips the bytes, pairs and quadruples of v[8]: lane i of vector k was in byte k of lane i of all
  * eight; now v[k] has lanes (k', i) in the order (0, 0) (1, 0) (0, 2) (1, 2), (0, 1) (1, 1) ...
@@ -143,8 +129,8 @@ INLINE void zip(__m256i v[VECTORS]) {
         }
 }
 
-/* Back from the order of `zip` to vectors in order. */
-INLINE void unzip(__m256i v[VECTORS]) {
+/* Back from the order of `zip`. */
+INLINE void in_order(__m256i v[VECTORS]) {
     for (int k = 0; k < VECTORS; k += 2) {
         __m256i even = v[k], odd = v[k + 1];
         v[k] = _mm256_unpacklo_epi64(even, odd);
@@ -201,61 +187,11 @@ INLINE void store_weights(dpi_u128 *w, __m256i mant, __m256i q) {
     _mm256_storeu_si256(to + 1, _mm256_permute2x128_si256(even, odd, 0x31));
 }
 
-/* LANES weights. */
-INLINE void weigh(dpi_u128 *w, const int64_t *u, const slices *tables, int64_t top, uint64_t a) {
-    const __m256i gap_max = _mm256_set1_epi64x(dpi_gap_max(a));
-    const __m256i scale = _mm256_set1_epi64x((int64_t)a);
-    __m256i e[VECTORS], mant[VECTORS], factor[VECTORS];
-    for (int k = 0; k < VECTORS; k++) {
-        __m256i gap = _mm256_sub_epi64(_mm256_set1_epi64x(top), load_i64(u + STEP * k));
-        gap = min_i64(gap, gap_max);
-        __m256i cross = _mm256_add_epi64(_mm256_mul_epu32(gap, _mm256_srli_epi64(scale, 32)),
-                                         _mm256_mul_epu32(_mm256_srli_epi64(gap, 32), scale));
-        e[k] = _mm256_add_epi64(_mm256_mul_epu32(gap, scale), _mm256_slli_epi64(cross, 32));
-    }
-    look_up(tables, 0, e, mant);
-    for (int t = 1; t < 3; t++) {
-        look_up(tables, t, e, factor);
-        for (int k = 0; k < VECTORS; k++)
-            mant[k] = multiply_63(mant[k], factor[k]);
-    }
-    unzip(mant);
-    for (int k = 0; k < VECTORS; k++)
-        store_weights(w + STEP * k, multiply_63(mant[k], last_factor(e[k])),
-                      _mm256_srli_epi64(e[k], 48));
-}
-
-static int64_t maximum(const int64_t *u, int64_t n) {
-    __m256i top = _mm256_set1_epi64x(u[0]);
-    int64_t i = 0, lanes[STEP];
-    for (; i + STEP <= n; i += STEP)
-        top = max_i64(top, load_i64(u + i));
-    store_i64(lanes, top);
-    for (int k = 1; k < STEP; k++)
-        lanes[0] = dpi_i64_max(lanes[0], lanes[k]);
-    for (; i < n; i++)
-        lanes[0] = dpi_i64_max(lanes[0], u[i]);
-    return lanes[0];
-}
+#include "kernels/byte_weights_tmpl.h"
 
 static void exp2_weights_avx2(dpi_u128 *w, const int64_t *u, uint64_t a,
                               const uint64_t table[3][256], int64_t n) {
-    slices tables;
-    slice(table, &tables);
-    const int64_t top = maximum(u, n);
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        weigh(w + i, u + i, &tables, top, a);
-    if (i == n)
-        return;
-    int64_t rest[LANES];
-    dpi_u128 weights[LANES];
-    for (int64_t k = 0; k < LANES; k++)
-        rest[k] = i + k < n ? u[i + k] : top;
-    weigh(weights, rest, &tables, top, a);
-    memcpy(w + i, weights, (size_t)(n - i) * sizeof *w);
-    dpi_wipe(rest, sizeof rest);
-    dpi_wipe(weights, sizeof weights);
+    exp2_weights(w, u, a, table, n);
 }
 
 void dpi_kernels_init_avx2_sampler(dpi_kernels *k) {
