@@ -12,13 +12,14 @@ said=() # what was left out, and why
 # took SECONDS: as minutes and seconds.
 took() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 
-# build NAME DIRECTORY TARGET [CMake options]
+# build NAME DIRECTORY "TARGET..." [CMake options]
 build() {
-    local name=$1 directory=$2 target=$3 begun=$SECONDS line
+    local name=$1 directory=$2 targets begun=$SECONDS line
+    read -ra targets <<<"$3"
     shift 3
     echo "== $name: building in $directory/"
     if ! { cmake -S . -B "$directory" -DCMAKE_BUILD_TYPE=Release -DDPI_TESTS=ON "$@" &&
-        cmake --build "$directory" --target "$target" -j "$jobs"; } >"$log" 2>&1; then
+        cmake --build "$directory" --target "${targets[@]}" -j "$jobs"; } >"$log" 2>&1; then
         grep -nE 'error|Error' "$log" | head -n 20
         tail -n 20 "$log"
         echo "== $name: the build failed"
