@@ -1,10 +1,6 @@
 #include "base/barrier.h"
 
-#include <limits.h>
-#include <linux/futex.h>
-#include <stddef.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "base/system.h"
 
 /* The longest spin, in pauses of 10 to 40 ns by processor: a few times what a sleep costs. And how
  * often it is halved at most. */
@@ -16,15 +12,6 @@ static void relax(void) {
 #endif
 }
 
-/* Sleeps while *word is `value`. It may return earlier: the caller looks again. */
-static void sleep_while(_Atomic uint32_t *word, uint32_t value) {
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
-}
-
-static void wake_all(_Atomic uint32_t *word) {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
 void dpi_barrier_wait(dpi_barrier *b, int32_t n_threads, dpi_spin *spin) {
     uint32_t phase = atomic_load_explicit(&b->phase, memory_order_relaxed);
     if (atomic_fetch_add(&b->arrived, 1) + 1 == (uint32_t)n_threads) {
@@ -32,7 +19,7 @@ void dpi_barrier_wait(dpi_barrier *b, int32_t n_threads, dpi_spin *spin) {
         atomic_fetch_add(&b->phase, 1);
         /* A thread that is not counted yet reads the phase once more before it sleeps. */
         if (atomic_load(&b->n_asleep) > 0)
-            wake_all(&b->phase);
+            dpi_system_wake_all(&b->phase);
         return;
     }
     for (int32_t i = 0; i < SPINS >> spin->n_halved; i++) {
@@ -45,6 +32,6 @@ void dpi_barrier_wait(dpi_barrier *b, int32_t n_threads, dpi_spin *spin) {
     spin->n_halved += spin->n_halved < MOST_HALVED;
     atomic_fetch_add(&b->n_asleep, 1);
     while (atomic_load(&b->phase) == phase)
-        sleep_while(&b->phase, phase);
+        dpi_system_sleep_while(&b->phase, phase);
     atomic_fetch_sub(&b->n_asleep, 1);
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/system.h"
+
 enum { ALIGNMENT = 64 };
 
 void *dpi_calloc(size_t n, size_t size) {
@@ -44,8 +46,8 @@ void *dpi_map(size_t n_bytes) {
     void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
-    madvise(p, n_bytes, MADV_HUGEPAGE); /* a wish: failure costs nothing but speed */
-    madvise(p, n_bytes, MADV_DONTDUMP); /* what prompts have become, or gigabytes of weights */
+    dpi_system_large_pages(p, n_bytes);
+    dpi_system_no_dump(p, n_bytes); /* what prompts have become, or gigabytes of weights */
     return p;
 }
 
@@ -65,7 +67,7 @@ void *dpi_key_alloc(size_t n_bytes) {
     void *key = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (key == MAP_FAILED)
         return NULL;
-    madvise(key, n_bytes, MADV_DONTDUMP);
+    dpi_system_no_dump(key, n_bytes);
     mlock(key, n_bytes); /* a wish: many systems allow little, and some none */
     return key;
 }
@@ -79,7 +81,7 @@ void dpi_key_free(void *key, size_t n_bytes) {
 
 void dpi_wipe(void *p, size_t n_bytes) {
     if (p)
-        explicit_bzero(p, n_bytes);
+        dpi_system_wipe(p, n_bytes);
 }
 
 void dpi_wipe_free(void *p, size_t n_bytes) {

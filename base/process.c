@@ -2,14 +2,10 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include "base/format.h"
 #include "base/status.h"
+#include "base/system.h"
 
 enum { MOST_THREADS = 1024 };
 
@@ -34,30 +30,10 @@ int32_t dpi_process_threads(int32_t wanted) {
     return n;
 }
 
-/* A field of /proc/self/status in bytes; 0: it is not there. */
-static uint64_t field_bytes(const char *field) {
-    FILE *f = fopen("/proc/self/status", "r");
-    const size_t n = strlen(field);
-    char line[256];
-    uint64_t kib = 0;
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, field, n) == 0 && line[n] == ':')
-            kib = strtoull(line + n + 1, NULL, 10);
-    if (f)
-        fclose(f);
-    return kib * 1024;
-}
-
-void dpi_process_memory(uint64_t *now, uint64_t *most) {
-    if (now)
-        *now = field_bytes("VmRSS");
-    if (most)
-        *most = field_bytes("VmHWM");
-}
+void dpi_process_memory(uint64_t *now, uint64_t *most) { dpi_system_memory(now, most); }
 
 dpi_status dpi_process_harden(dpi_error *err) {
-    const struct rlimit none = {0, 0};
-    if (prctl(PR_SET_DUMPABLE, 0) != 0 || setrlimit(RLIMIT_CORE, &none) != 0)
+    if (!dpi_system_harden())
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "memory cannot be kept from core dumps: %s",
                         dpi_reason(errno));
     return DPI_STATUS_OK;

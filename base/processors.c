@@ -1,17 +1,12 @@
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "base/processors.h"
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__aarch64__) && defined(__linux__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#endif
 
 #include "dpinfer/process.h"
+#include "base/system.h"
 
 enum { PATH_BYTES = 4096 };
 
@@ -96,18 +91,7 @@ int32_t dpi_quota_processors(const char *list, const char *folder) {
 }
 
 int32_t dpi_processors(void) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
     const int32_t quota = dpi_quota_processors("/proc/self/cgroup", "/sys/fs/cgroup");
-    const int32_t n = least(least(CPU_COUNT(&set), quota), 1024);
+    const int32_t n = least(least(dpi_system_processors(), quota), 1024);
     return n < 1 ? 1 : n;
 }
-
-#if defined(__aarch64__) && defined(__linux__)
-bool dpi_has_dotprod(void) { return getauxval(AT_HWCAP) & HWCAP_ASIMDDP; }
-bool dpi_has_i8mm(void) { return getauxval(AT_HWCAP2) & HWCAP2_I8MM; }
-#else
-bool dpi_has_dotprod(void) { return false; }
-bool dpi_has_i8mm(void) { return false; }
-#endif

@@ -2,7 +2,6 @@
 #ifndef DPI_BASE_PROCESSORS_H
 #define DPI_BASE_PROCESSORS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Whole processors that the CPU quota of this process's control groups allows, rounded up, at
@@ -11,10 +10,5 @@
  * bound by those above it. What cannot be read is no bound. Source: cgroups(7); Linux,
  * admin-guide/cgroup-v2, cpu.max; scheduler/sched-bwc, cpu.cfs_quota_us. */
 int32_t dpi_quota_processors(const char *list, const char *folder);
-
-/* Whether an AArch64 processor has the dot products of Armv8.2, and the products of matrices of
- * Armv8.6; of others false. Source: Linux, arch/arm64/elf_hwcaps, HWCAP_ASIMDDP, HWCAP2_I8MM. */
-bool dpi_has_dotprod(void);
-bool dpi_has_i8mm(void);
 
 #endif

@@ -1,12 +1,11 @@
-#define _GNU_SOURCE
 #include "base/rng.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/system.h"
 
 int32_t dpi_random_read(dpi_getrandom_fn source, void *buffer, size_t n_bytes) {
     unsigned char *p = buffer;
@@ -34,7 +33,7 @@ dpi_status dpi_random_fill(dpi_random_fn random, void *user, void *buffer, size_
         return dpi_fail(err, DPI_STATUS_ENTROPY,
                         "the caller's random source failed to give %zu bytes", n_bytes);
     }
-    if (dpi_random_read(getrandom, buffer, n_bytes) == 0)
+    if (dpi_random_read(dpi_system_random, buffer, n_bytes) == 0)
         return DPI_STATUS_OK;
     int code = errno;
     dpi_wipe(buffer, n_bytes);

@@ -8,8 +8,8 @@
 #endif
 
 #include "base/mem.h"
-#include "base/processors.h"
 #include "base/status.h"
+#include "base/system.h"
 #include "kernels/kernels.h"
 
 /* ---- By name --------------------------------------------------------------------------------- */
@@ -70,8 +70,8 @@ static uint32_t family_of(char *vendor) {
 }
 #else
 static void detect_features(dpi_cpu *cpu) {
-    cpu->has_dotprod = dpi_has_dotprod();
-    cpu->has_i8mm = cpu->has_dotprod && dpi_has_i8mm();
+    cpu->has_dotprod = dpi_system_has_dotprod();
+    cpu->has_i8mm = cpu->has_dotprod && dpi_system_has_i8mm();
 }
 static uint32_t family_of(char *vendor) {
     vendor[0] = '\0';

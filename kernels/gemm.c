@@ -1,14 +1,14 @@
-#define _GNU_SOURCE /* MAP_NORESERVE, dl_iterate_phdr */
+#define _GNU_SOURCE /* MAP_NORESERVE */
 #include "kernels/gemm.h"
 
 #include <cblas.h>
 #include <dlfcn.h>
-#include <link.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/status.h"
+#include "base/system.h"
 
 _Static_assert(DPI_BLAS_ROW_MAJOR == (int)CblasRowMajor && DPI_BLAS_PLAIN == (int)CblasNoTrans &&
                    DPI_BLAS_TRANSPOSED == (int)CblasTrans,
@@ -52,14 +52,6 @@ static dpi_status find_one(dpi_blas *blas, const char *name, void *function, dpi
     return DPI_STATUS_OK;
 }
 
-/* The first object is the program: one that is linked dynamically names its loader. */
-static int is_dynamic(struct dl_phdr_info *object, size_t size, void *found) {
-    (void)size;
-    for (int i = 0; i < object->dlpi_phnum; i++)
-        *(bool *)found |= object->dlpi_phdr[i].p_type == PT_INTERP;
-    return 1;
-}
-
 /* A library that is not there; or a machine that has no memory or file left for one that is. */
 static dpi_status fail_load(const char *reason, dpi_error *err) {
     const bool is_there = reason && !strstr(reason, "No such file");
@@ -68,9 +60,7 @@ static dpi_status fail_load(const char *reason, dpi_error *err) {
 }
 
 static dpi_status find(dpi_blas *blas, dpi_error *err) {
-    bool dynamic = false;
-    dl_iterate_phdr(is_dynamic, &dynamic);
-    if (!dynamic) /* dlopen of a library that has its own libc would crash */
+    if (dpi_system_is_static()) /* dlopen of a library that has its own libc would crash */
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "cannot load OpenBLAS for products in f32: this program is linked "
                         "statically, and dpinfer was not built with -DDPI_BLAS=link");

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -236,18 +235,12 @@ static void settle_method(const server *s, const request *r, answer *a) {
     a->bits = r->seed;
 }
 
-/* Random, so that it tells nothing of what else the server does. */
 static bool make_head(const server *s, const request *r, answer *a, reply_head *head,
                       refusal *why) {
-    unsigned char bits[12];
     *head = (reply_head){.created = (int64_t)time(NULL), .model = s->model.name,
                          .is_chat = r->is_chat, .n_prompt = (int64_t)a->n_tokens};
-    if (getrandom(bits, sizeof bits, 0) != sizeof bits)
-        return refuse(why, 500, NULL, "the system gives no random bits");
-    int n = snprintf(head->id, sizeof head->id, r->is_chat ? "chatcmpl-" : "cmpl-");
-    for (size_t i = 0; i < sizeof bits; i++)
-        n += snprintf(head->id + n, sizeof head->id - (size_t)n, "%02x", bits[i]);
-    return true;
+    return reply_new_id(head->id, sizeof head->id, r->is_chat) ||
+           refuse(why, 500, NULL, "the system gives no random bits");
 }
 
 static enum MHD_Result reply_text(call *c, int form) {

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "serve/books.h"
@@ -248,16 +247,6 @@ void private_begin(job *j) {
 
 /* ---- Prepare --------------------------------------------------------------------------------- */
 
-static bool make_id(private_answer *p, refusal *why) {
-    unsigned char bits[12];
-    if (getrandom(bits, sizeof bits, 0) != sizeof bits)
-        return refuse(why, 500, NULL, "the system gives no random bits");
-    int n = snprintf(p->row.id, sizeof p->row.id, p->request.is_chat ? "chatcmpl-" : "cmpl-");
-    for (size_t i = 0; i < sizeof bits; i++)
-        n += snprintf(p->row.id + n, sizeof p->row.id - (size_t)n, "%02x", bits[i]);
-    return true;
-}
-
 /* Another answer was charged since this one was settled. */
 static bool refuse_spent(private_answer *p, refusal *why) {
     settled *s = &p->settled;
@@ -274,8 +263,8 @@ static bool refuse_spent(private_answer *p, refusal *why) {
 static bool write_row(private_answer *p, refusal *why) {
     const settled *s = &p->settled;
     dpi_error err;
-    if (!make_id(p, why))
-        return false;
+    if (!reply_new_id(p->row.id, sizeof p->row.id, p->request.is_chat))
+        return refuse(why, 500, NULL, "the system gives no random bits");
     snprintf(p->row.dataset, sizeof p->row.dataset, "%s", s->dataset->name);
     snprintf(p->row.label, sizeof p->row.label, "%s", p->request.label);
     p->row.amount = s->amount;

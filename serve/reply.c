@@ -1,7 +1,19 @@
 /* reply.c - see reply.h. */
 #include "serve/reply.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
+
+bool reply_new_id(char *id, size_t size, bool is_chat) {
+    unsigned char bits[12];
+    if (getentropy(bits, sizeof bits) != 0)
+        return false;
+    size_t n = (size_t)snprintf(id, size, is_chat ? "chatcmpl-" : "cmpl-");
+    for (size_t i = 0; i < sizeof bits; i++)
+        n += (size_t)snprintf(id + n, size - n, "%02x", bits[i]);
+    return true;
+}
 
 json_t *reply_string(const char *bytes, size_t n_bytes) {
     json_t *string = json_stringn(bytes, n_bytes);

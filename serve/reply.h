@@ -17,6 +17,10 @@ typedef struct reply_head {
     const char *facts; /* JSON: what it says of privacy; NULL: nothing */
 } reply_head;
 
+/* "chatcmpl-" or "cmpl-" and random digits, which tell nothing of what else the server does. False:
+ * the system gives no random bits. */
+bool reply_new_id(char *id, size_t size, bool is_chat);
+
 /* A JSON string of bytes that may be anything: what is no UTF-8 becomes '?'. */
 json_t *reply_string(const char *bytes, size_t n_bytes);
 char *reply_error(const refusal *why);

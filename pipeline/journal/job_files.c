@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "base/system.h"
 #include "dpinfer/memory.h"
 #include "pipeline/journal/journal.h"
 
@@ -42,7 +43,7 @@ bool dpi_journal_make_room(dpi_journal *j) {
     if (j->n_records + 2 <= j->n_room)
         return true;
     const int64_t end = DPI_JOURNAL_HEADER + j->n_room * DPI_JOURNAL_RECORD;
-    if (!dpi_journal_write(j->fd, zeros, sizeof zeros, end) || fdatasync(j->fd) != 0)
+    if (!dpi_journal_write(j->fd, zeros, sizeof zeros, end) || !dpi_system_sync(j->fd))
         return false;
     j->n_room += DPI_JOURNAL_GROW / DPI_JOURNAL_RECORD;
     return true;

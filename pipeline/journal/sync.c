@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "base/system.h"
 #include "pipeline/journal/journal.h"
 
 static void *sync_loop(void *user) {
@@ -20,7 +21,7 @@ static void *sync_loop(void *user) {
             break;
         const int64_t n = s->n_put; /* all of these are written */
         pthread_mutex_unlock(&s->lock);
-        const int reason = fdatasync(j->fd) == 0 ? 0 : errno;
+        const int reason = dpi_system_sync(j->fd) ? 0 : errno;
         pthread_mutex_lock(&s->lock);
         if (reason == 0)
             s->n_durable = n;
@@ -51,7 +52,7 @@ static void sync_here(dpi_journal *j) {
     dpi_journal_sync *s = &j->sync;
     if (s->reason != 0 || s->n_durable == s->n_put)
         return;
-    if (fdatasync(j->fd) == 0)
+    if (dpi_system_sync(j->fd))
         s->n_durable = s->n_put;
     else
         s->reason = errno;

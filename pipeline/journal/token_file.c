@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "base/system.h"
 #include "pipeline/journal/journal.h"
 
 static const char magic[8] = {'D', 'P', 'I', 'T', 'O', 'K', 'E', 'N'};
@@ -148,7 +149,7 @@ static dpi_status clear_after(const scan *s, dpi_error *err) {
         if (!dpi_journal_write(j->fd, zeros, sizeof zeros,
                                DPI_JOURNAL_HEADER + i * DPI_JOURNAL_RECORD))
             return dpi_journal_fail(j, "write", "tokens", err);
-    return fdatasync(j->fd) == 0 ? DPI_STATUS_OK : dpi_journal_fail(j, "write", "tokens", err);
+    return dpi_system_sync(j->fd) ? DPI_STATUS_OK : dpi_journal_fail(j, "write", "tokens", err);
 }
 
 static dpi_status read_all(scan *s, uint8_t *block, dpi_error *err) {

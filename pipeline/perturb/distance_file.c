@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/system.h"
 #include "dp/local/local.h"
 #include "pipeline/perturb/vocabulary.h"
 
@@ -82,20 +83,13 @@ static dpi_status map_file(dpi_vocabulary *v, int fd, const char *path, dpi_erro
     return DPI_STATUS_OK;
 }
 
-/* A file without a name, in the folder of `path`, so that nothing stays of a process that a signal
- * ends; -1 where the file system has none. */
+/* In the folder of `path`; -1 where the file system has none. */
 static int open_nameless(const char *path) {
     const char *slash = strrchr(path, '/');
     char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    const int fd = folder ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600) : -1;
+    const int fd = folder ? dpi_system_open_nameless(folder) : -1;
     free(folder);
     return fd;
-}
-
-static bool name_file(int fd, const char *path) {
-    char own[40];
-    snprintf(own, sizeof own, "/proc/self/fd/%d", fd);
-    return linkat(AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
 }
 
 static bool write_distances(const dpi_vocabulary *v, int fd) {
@@ -124,7 +118,7 @@ static dpi_status store_file(const dpi_vocabulary *v, const char *path, dpi_erro
     if (fd < 0)
         return store_by_renaming(v, path, err);
     dpi_status status = write_distances(v, fd) ? DPI_STATUS_OK : cannot("write", path, err);
-    const bool named = status == DPI_STATUS_OK && name_file(fd, path);
+    const bool named = status == DPI_STATUS_OK && dpi_system_name_file(fd, path);
     close(fd);
     /* Without /proc it has no name yet. */
     return status == DPI_STATUS_OK && !named ? store_by_renaming(v, path, err) : status;

@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "base/system.h"
 #include "commit.h" /* made by commit.cmake */
 #include "pipeline/release/hash.h"
 
@@ -23,7 +24,7 @@ static const char *compiler(void) {
 /* The program that the library is part of. Its hash is null where the system does not show it (no
  * /proc); where reading it fails, so does the report. */
 static dpi_status describe_software(json_t **section, dpi_error *err) {
-    static const char path[] = "/proc/self/exe";
+    const char *path = dpi_system_program();
     char hex[DPI_DIGEST_HEX + 1];
     int64_t n_bytes;
     const bool hashed = dpi_hash_file(path, hex, &n_bytes);

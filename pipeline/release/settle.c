@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/struct.h"
+#include "base/system.h"
 #include "dp/account/budget.h"
 #include "dp/exact/noise.h"
 #include "dp/methods/method.h"
@@ -476,24 +477,11 @@ static dpi_status settle_sampler(dpi_plan *plan, dpi_error *err) {
     return dpi_run_check(c, err);
 }
 
-/* Memory that the system could give now; 0: not known. */
-static uint64_t available_memory(void) {
-    FILE *f = fopen("/proc/meminfo", "r");
-    char line[256];
-    unsigned long long kib = 0;
-    while (f && kib == 0 && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) != 1)
-            kib = 0;
-    if (f)
-        fclose(f);
-    return (uint64_t)kib * 1024;
-}
-
 /* As many texts as fill the steps, in at most half of the memory that is there. */
 static dpi_status choose_parallel(dpi_plan *plan, int32_t n_rows, dpi_error *err) {
     dpi_release_options *o = &plan->options;
     const int32_t n_threads = o->session.n_threads > 0 ? o->session.n_threads : dpi_processors();
-    const uint64_t most = available_memory() / 2;
+    const uint64_t most = dpi_system_memory_available() / 2;
     uint64_t n_bytes;
     int32_t n = (DEFAULT_ROWS * n_threads + n_rows / 2) / n_rows;
     n = n < plan->claim.n_texts ? n : plan->claim.n_texts;

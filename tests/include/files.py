@@ -37,7 +37,7 @@ CIRCLES = [
 ]
 NO_USER = {
     # of another kind of processor
-    "dpi_has_dotprod", "dpi_has_i8mm",
+    "dpi_system_has_dotprod", "dpi_system_has_i8mm",
     # parts that tests hold to a reference
     "dpi_adapmixed_spent_get", "dpi_audit_play", "dpi_audit_result_init_size", "dpi_chi_square_tail",
     "dpi_source_pays", "dpi_augpe_look", "dpi_automaton_read",

@@ -170,6 +170,7 @@ WRAP(int, stat, (const char *restrict path, struct stat *restrict st), (path, st
 WRAP(int, rename, (const char *from, const char *to), (from, to), ENOSPC, -1)
 WRAP(int, mkostemp, (char *path, int flags), (path, flags), ENOSPC, -1)
 WRAP(ssize_t, getrandom, (void *data, size_t n, unsigned flags), (data, n, flags), ENOSYS, -1)
+WRAP(int, getentropy, (void *data, size_t n), (data, n), ENOSYS, -1)
 WRAP(void *, mmap, (void *at, size_t n, int protection, int flags, int fd, off_t offset),
      (at, n, protection, flags, fd, offset), ENOMEM, MAP_FAILED)
 WRAP(int, dup, (int fd), (fd), EMFILE, -1)

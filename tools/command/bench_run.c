@@ -6,18 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/terminal/program_system.h"
+
 static int fail(const dpi_error *err) { return cli_fail_library(CLI_FAILED, err); }
-
-/* ---- Memory --------------------------------------------------------------------------------- */
-
-/* From here on the peak counts anew: what was measured before is not this setting's. */
-static void reset_peak_rss(void) {
-    FILE *f = fopen("/proc/self/clear_refs", "w");
-    if (f) {
-        fputs("5", f); /* if the kernel refuses, the peak is merely too high */
-        fclose(f);
-    }
-}
 
 /* ---- Numbers of a few runs ------------------------------------------------------------------- */
 
@@ -296,7 +287,7 @@ static int repeat(const bench_context *c, const bench_setting *s, dpi_session *s
         if (dpi_machine_measure(dpi_session_n_threads(session), c->session.isa, &machine, &err) !=
             DPI_STATUS_OK)
             return fail(&err);
-        reset_peak_rss(); /* not what the measurement took */
+        system_reset_peak(); /* not what the measurement took */
         int code = run_once(session, plain, c, s, &t_plain);
         t = t_plain;
         if (code == CLI_OK && private->n > 0)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tools/shared/release_input.h"
+#include "tools/terminal/program_system.h"
 #include "tools/terminal/screen.h"
 
 /* What the demo shows: shipped in the source tree and installed under share/dpinfer. */
@@ -326,11 +327,9 @@ static void print_costs(const scene *d, const char *program) {
 }
 
 static int find_program(char *program, size_t size) {
-    ssize_t n = readlink("/proc/self/exe", program, size - 1);
-    if (n < 0)
-        return cli_fail(CLI_FAILED, "cannot find the program's own folder: %s", strerror(errno));
-    program[n] = '\0';
-    return CLI_OK;
+    if (system_find_program(program, size))
+        return CLI_OK;
+    return cli_fail(CLI_FAILED, "cannot find the program's own folder: %s", strerror(errno));
 }
 
 static void name_tallies(scene *d) {

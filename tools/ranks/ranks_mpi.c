@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tools/ranks/ranks.h"
+#include "tools/terminal/program_system.h"
 #include "tools/terminal/signals.h"
 
 enum { TAG_REQUEST = 1, TAG_NUMBER, TAG_TOKEN, TAG_TEXT, TAG_FAILED, TAG_OVER };
@@ -207,10 +208,8 @@ static void recalled_text(void *user, int32_t index, const int32_t **tokens, int
 /* Ranks of one machine share its processors where mpirun has not given each its own. */
 static int32_t threads_of_rank(void) {
     const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-    const long all = sysconf(_SC_NPROCESSORS_ONLN);
     const int n = here ? atoi(here) : 1;
-    cpu_set_t set;
-    if (n <= 1 || sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < all)
+    if (n <= 1 || system_is_bound())
         return 0;
     return dpi_processors() > n ? dpi_processors() / n : 1;
 }
@@ -230,7 +229,7 @@ int ranks_join(const args *a, dpi_release_options *o) {
     if (ranks.journal)
         memcpy(ranks.key, dpi_journal_key(ranks.journal), sizeof ranks.key);
     else if (ranks.own == 0)
-        drawn = getrandom(ranks.key, sizeof ranks.key, 0) == (ssize_t)sizeof ranks.key;
+        drawn = getentropy(ranks.key, sizeof ranks.key) == 0;
     MPI_Bcast(ranks.key, sizeof ranks.key, MPI_BYTE, 0, MPI_COMM_WORLD);
     MPI_Bcast(&ranks.is_kept, sizeof ranks.is_kept, MPI_BYTE, 0, MPI_COMM_WORLD);
     if (!drawn)

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/terminal/cli.h"
 #include "tools/terminal/output.h"
+#include "tools/terminal/program_system.h"
 
 extern char **environ;
 
@@ -118,13 +118,13 @@ int signature_write(const char *key, const char *path, bool replaces) {
     return code;
 }
 
-/* "signer " and the public key, in a file without a name; -1 with a message. */
-static int make_allowed(const char *public_key) {
+/* "signer " and the public key, in a file at `path` that has no other name; -1 with a message. */
+static int make_allowed(const char *public_key, char path[64]) {
     char *text;
     size_t n_bytes;
     if (cli_read_text("key", public_key, KEY_BYTES_MAX, &text, &n_bytes) != CLI_OK)
         return -1;
-    const int fd = memfd_create("allowed", 0); /* ssh-keygen inherits it */
+    const int fd = system_open_unnamed(path); /* ssh-keygen inherits it */
     const bool ok = fd >= 0 && dprintf(fd, "signer %s\n", text) > 0;
     dpi_private_free(text);
     if (ok)
@@ -142,8 +142,7 @@ int signature_check(const char *public_key, const char *path, const char *signat
     const int in = cli_open_path(path);
     if (in < 0)
         return cli_fail(CLI_FAILED, "cannot read %s: %s", path, cli_read_reason());
-    const int fd = make_allowed(public_key);
-    snprintf(allowed, sizeof allowed, "/proc/self/fd/%d", fd);
+    const int fd = make_allowed(public_key, allowed);
     const char *const arguments[ARGUMENTS_MOST] = {"ssh-keygen", "-Y",      "verify", "-q",
                                                    "-n",         NAMESPACE, "-I",     "signer",
                                                    "-f",         allowed,   "-s",     signature};

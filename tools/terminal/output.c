@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/terminal/program_system.h"
 #include "tools/terminal/signals.h"
 #include "tools/terminal/terminal.h"
 
@@ -50,7 +51,7 @@ static void forget(const output *o) {
 
 /* The temporary file under its name, if no file has that. 0, or -1 with errno. */
 static int appear_new(const output *o) {
-    if (renameat2(AT_FDCWD, o->temporary, AT_FDCWD, o->target, RENAME_NOREPLACE) == 0)
+    if (system_rename_new(o->temporary, o->target) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
@@ -172,22 +173,17 @@ static bool prepare_telling(output *o) {
 
 /* Whether rename may replace the file, as far as it can be known before: false with errno. */
 static bool is_replaceable(const char *path) {
-    struct statx file;
-    struct stat folder;
+    struct stat file, folder;
     char *parent = folder_of(path);
-    const bool found = statx(AT_FDCWD, path, 0, STATX_BASIC_STATS, &file) == 0 && parent &&
-                       stat(parent, &folder) == 0;
+    const bool found = stat(path, &file) == 0 && parent && stat(parent, &folder) == 0;
     free(parent);
     if (!found)
         return true; /* there is none, or it is seen when the temporary file is made */
-    errno = EBUSY;
-    if (file.stx_attributes & STATX_ATTR_MOUNT_ROOT) /* a file that a container was given */
+    if (system_is_fixed(path))
         return false;
     errno = EPERM;
-    const bool is_fixed = file.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND);
-    const bool is_of_others = (folder.st_mode & S_ISVTX) && geteuid() != 0 &&
-                              folder.st_uid != geteuid() && file.stx_uid != geteuid();
-    return !is_fixed && !is_of_others;
+    return !((folder.st_mode & S_ISVTX) && geteuid() != 0 && folder.st_uid != geteuid() &&
+             file.st_uid != geteuid());
 }
 
 /* A temporary file beside the target, so that rename does not cross file systems. */
