@@ -39,12 +39,23 @@ static inline int64_t dpi_round_even(double x) {
     return bits - zero;
 }
 
+/* a if `is`, 1 or 0, else b: a choice between doubles in C is a branch on AArch64. */
+static inline double dpi_select(int is, double a, double b) {
+    const uint64_t mask = dpi_mask_hide(0 - (uint64_t)is);
+    uint64_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    x = (x & mask) | (y & ~mask);
+    memcpy(&a, &x, sizeof a);
+    return a;
+}
+
 /* x, or +0 if it is not finite; without a branch. */
 static inline double dpi_finite_or_zero(double x) {
     const uint64_t exponent = UINT64_C(0x7ff) << 52;
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
-    bits &= (uint64_t)0 - (uint64_t)((bits & exponent) != exponent);
+    bits &= dpi_mask_hide(0 - (uint64_t)((bits & exponent) != exponent));
     memcpy(&x, &bits, sizeof x);
     return x;
 }

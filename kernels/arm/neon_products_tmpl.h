@@ -11,7 +11,7 @@
 /* ---- Products: the primitives of q_products_tmpl.h ------------------------------------------- */
 
 #define LANES 4
-#define TILE (DOTPROD ? 8 : 6) /* sums and accumulators, of 32 registers */
+#define TILE (DOTPROD && !HAS_PAIRS ? 7 : 4) /* by simulation: bench/simulate.py */
 #define HAS_WINOGRAD 0
 #define SIGNED_CODES 1
 typedef int32x4_t vec;
@@ -141,13 +141,12 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
         case 1: tile(type, 1, rows, to, y_stride, part, from, n_in, n_out); break;
         case 2: tile(type, 2, rows, to, y_stride, part, from, n_in, n_out); break;
         case 3: tile(type, 3, rows, to, y_stride, part, from, n_in, n_out); break;
+#if TILE > 4
         case 4: tile(type, 4, rows, to, y_stride, part, from, n_in, n_out); break;
         case 5: tile(type, 5, rows, to, y_stride, part, from, n_in, n_out); break;
-#if DOTPROD
-        case 7: tile(type, 7, rows, to, y_stride, part, from, n_in, n_out); break;
-        case 8: tile(type, 8, rows, to, y_stride, part, from, n_in, n_out); break;
+        case 6: tile(type, 6, rows, to, y_stride, part, from, n_in, n_out); break;
 #endif
-        default: tile(type, 6, rows, to, y_stride, part, from, n_in, n_out);
+        default: tile(type, TILE, rows, to, y_stride, part, from, n_in, n_out);
         }
     }
 }

@@ -10,8 +10,8 @@
 static inline int64_t clip(float x, float p, double centre, int64_t K) {
     const double bound = (double)K;
     double d = dpi_finite_or_zero(((double)x - (double)p - centre) * DPI_UNIT);
-    d = d < -bound ? -bound : d;
-    d = d > bound ? bound : d;
+    d = dpi_select(d < -bound, -bound, d);
+    d = dpi_select(d > bound, bound, d);
     return dpi_i64_max(dpi_i64_min(dpi_round_even(d), K), -K);
 }
 

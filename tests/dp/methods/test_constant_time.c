@@ -3,15 +3,24 @@
  *
  *   memcheck  under valgrind: private input is marked undefined, as in ctgrind (Langley 2010), and
  *             memcheck reports each branch and address that is computed from it.
- *   trace     without valgrind, which does not know AVX-512: the same step on different private
- *             input has to execute the same instructions with the same addresses (trace.h).
+ *   trace     without valgrind, which does not know AVX-512, and of AArch64: the same step on
+ *             different private input has to execute the same instructions with the same addresses
+ *             (trace.h).
  *
  * Private: every reference logit, and the random bits of a draw. Made public where the mechanism
  * publishes, and nowhere else: the index that dpi_weights_draw returns is the token, and so is that
  * of dpi_noisy_max; the answer of dpi_svt_query is part of amin's output. The bits of noise steer
  * its rejection samplers (noise.h, normal.h): out of scope, so they count as public here. */
 #include <math.h>
+#ifdef __x86_64__
 #include <valgrind/memcheck.h>
+#else /* traced alone */
+#define RUNNING_ON_VALGRIND 0
+#define VALGRIND_COUNT_ERRORS 0
+#define VALGRIND_MAKE_MEM_DEFINED(p, n_bytes) ((void)(p), (void)(n_bytes), 0)
+#define VALGRIND_MAKE_MEM_UNDEFINED(p, n_bytes) VALGRIND_MAKE_MEM_DEFINED(p, n_bytes)
+#define VALGRIND_GET_VBITS(p, bits, n_bytes) ((void)(bits), VALGRIND_MAKE_MEM_DEFINED(p, n_bytes))
+#endif
 
 #include "dp/exact/noisy_max.h"
 #include "dp/exact/svt.h"

@@ -1,7 +1,7 @@
 /* trace.h - what a function executes, instruction by instruction: where the program counter goes
  * and which addresses are read and written, compared between runs on different data. On the
- * processor itself, stepping by its trap flag, so with every instruction set. x86-64 Linux; one
- * thread. */
+ * processor itself, stepping by its trap flag, so with every instruction set (trace.c: x86-64
+ * Linux), or by an emulator (trace_qemu.c: AArch64). One thread. */
 #ifndef TRACE_H
 #define TRACE_H
 
