@@ -5,9 +5,10 @@
 
 Compiles the largest tile of each weight type (kernels/arm/) with Debian's cross compiler, takes the
 block of its code with the most multiplications, and lets llvm-mca (Debian: llvm-19) run it as if
-nothing had to wait for memory. A row has the instructions of the block, its multiplications of bytes, these a cycle, and
-their share of what the same core does in a loop of nothing else (the probe of the set, by which
-`dpinfer bench` measures the peak). What it cannot know: caches, branches, clock.
+nothing had to wait for memory. A row has the instructions of the block, its multiplications of
+bytes, these a cycle, and their share of what the same core does in a loop of nothing else (the
+probe of the set, by which `dpinfer bench` measures the peak). What it cannot know: caches, branches,
+clock.
 """
 import argparse
 import csv
@@ -25,6 +26,8 @@ TYPES = ["Q8_0", "Q4_0", "Q4_1", "Q4_K", "Q6_K"]
 # Multiplications of an instruction, by how it begins.
 PRODUCTS = {"sdot": 16, "udot": 16, "usdot": 16, "smmla": 32, "ummla": 32, "usmmla": 32, "smull": 8,
             "umull": 8, "smlal": 8, "umlal": 8, "smull2": 8, "umull2": 8, "smlal2": 8, "umlal2": 8}
+JUMP = re.compile(r"\t(bl?|b\.?(eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le|hs|lo)|cbn?z|tbn?z|ret)"
+                  r"\b")
 
 
 def source(name):
@@ -47,8 +50,8 @@ def compile_set(name):
         with open(path, "w", encoding="utf-8") as f:
             f.write(source(name))
         text = subprocess.run(
-            ["aarch64-linux-gnu-gcc", "-std=c17", "-O3", "-ffp-contract=off", "-w", "-I", ROOT, "-I",
-             f"{ROOT}/include", SETS[name][0], "-S", "-o", "-", path], check=True,
+            ["aarch64-linux-gnu-gcc", "-std=c17", "-O3", "-ffp-contract=off", "-w", f"-I{ROOT}",
+             f"-I{ROOT}/include", SETS[name][0], "-S", "-o", "-", path], check=True,
             stdout=subprocess.PIPE, text=True).stdout
     found = re.finditer(r"^(tile_\w+|probe_int8_simulated):\n(.*?)^\t\.size\t\1", text, re.S | re.M)
     rows = int(re.search(r"^tile_rows:\n\t\.word\t(\d+)", text, re.M).group(1))
@@ -62,7 +65,7 @@ def blocks(lines):
         if line.startswith(".L"):
             yield block
             block = []
-        elif re.match(r"\t(bl?|b\.?(eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le|hs|lo)|cbn?z|tbn?z|ret)\b", line):
+        elif JUMP.match(line):
             yield block
             block = []
         elif re.match(r"\t[a-z]", line):

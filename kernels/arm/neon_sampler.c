@@ -42,44 +42,15 @@ INLINE int64x2_t clip(const clipper *c, float32x2_t x, float32x2_t p) {
     return max_i64(min_i64(i, c->K), c->minus_K);
 }
 
-/* clip(x, p) - null of candidates i and i + 1. */
-INLINE int64x2_t moved(const clipper *c, const float *x, const float *p, const int64_t *null,
-                       int64_t i) {
+INLINE vec moved(const clipper *c, const float *x, const float *p, const int64_t *null, int64_t i) {
     return vsubq_s64(clip(c, vld1_f32(x + i), vld1_f32(p + i)), vld1q_s64(null + i));
 }
 
-/* The same of candidate i alone; the other lane is not to be used. */
-INLINE int64x2_t moved_last(const clipper *c, const float *x, const float *p, const int64_t *null,
-                            int64_t i) {
+/* The last one alone, in both lanes. */
+INLINE vec moved_rest(const clipper *c, const float *x, const float *p, const int64_t *null,
+                      int64_t i, int64_t n) {
+    (void)n;
     return vsubq_s64(clip(c, vld1_dup_f32(x + i), vld1_dup_f32(p + i)), vld1q_dup_s64(null + i));
-}
-
-static void clip_add_neon(int64_t *sum, const float *x, const float *p, const int64_t *null,
-                          double centre, int64_t K, uint64_t mask, int64_t n) {
-    const clipper c = make_clipper(centre, K);
-    const int64x2_t counts = vdupq_n_s64((int64_t)mask);
-    int64_t i = 0;
-    for (; i + STEP <= n; i += STEP) {
-        const int64x2_t add = vandq_s64(moved(&c, x, p, null, i), counts);
-        vst1q_s64(sum + i, vaddq_s64(vld1q_s64(sum + i), add));
-    }
-    if (i < n)
-        sum[i] += vgetq_lane_s64(vandq_s64(moved_last(&c, x, p, null, i), counts), 0);
-}
-
-static void clip_range_neon(int64_t range[2], const float *x, const float *p, const int64_t *null,
-                            double centre, int64_t K, int64_t n) {
-    const clipper c = make_clipper(centre, K);
-    int64x2_t low = vdupq_n_s64(range[0]), high = vdupq_n_s64(range[1]);
-    int64_t i = 0;
-    for (; i < n; i += STEP) {
-        const int64x2_t v =
-            i + STEP <= n ? moved(&c, x, p, null, i) : moved_last(&c, x, p, null, i);
-        low = min_i64(low, v);
-        high = max_i64(high, v);
-    }
-    range[0] = dpi_i64_min(vgetq_lane_s64(low, 0), vgetq_lane_s64(low, 1));
-    range[1] = dpi_i64_max(vgetq_lane_s64(high, 0), vgetq_lane_s64(high, 1));
 }
 
 /* ---- Weights -------------------------------------------------------------------------------- */
@@ -154,15 +125,7 @@ INLINE void store_weights(dpi_u128 *w, vec mant, vec q) {
     vst2q_u64((uint64_t *)(void *)w, ((uint64x2x2_t){{vbslq_u64(none, least, low), high}}));
 }
 
-#include "kernels/byte_weights_tmpl.h"
+#define NAME(kernel) kernel##_neon
+#include "kernels/byte_sampler_tmpl.h"
 
-static void exp2_weights_neon(dpi_u128 *w, const int64_t *u, uint64_t a,
-                              const uint64_t table[3][256], int64_t n) {
-    exp2_weights(w, u, a, table, n);
-}
-
-void dpi_kernels_init_neon_sampler(dpi_kernels *k) {
-    k->clip_add = clip_add_neon;
-    k->clip_range = clip_range_neon;
-    k->exp2_weights = exp2_weights_neon;
-}
+void dpi_kernels_init_neon_sampler(dpi_kernels *k) { init_sampler(k); }

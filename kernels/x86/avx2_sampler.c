@@ -47,60 +47,19 @@ INLINE __m256i clip(const clipper *c, __m128 x, __m128 p) {
     return max_i64(min_i64(i, c->K), c->minus_K);
 }
 
-/* clip(x, p) - null of candidates i..i + 3, or what is there of n; beyond, 0. */
 INLINE __m256i moved(const clipper *c, const float *x, const float *p, const int64_t *null,
-                     int64_t i, int64_t n) {
-    if (i + STEP <= n)
-        return _mm256_sub_epi64(clip(c, _mm_loadu_ps(x + i), _mm_loadu_ps(p + i)),
-                                load_i64(null + i));
+                     int64_t i) {
+    return _mm256_sub_epi64(clip(c, _mm_loadu_ps(x + i), _mm_loadu_ps(p + i)), load_i64(null + i));
+}
+
+INLINE __m256i moved_rest(const clipper *c, const float *x, const float *p, const int64_t *null,
+                          int64_t i, int64_t n) {
     const __m256i left = _mm256_set1_epi64x(n - i);
     const __m256i mask = _mm256_cmpgt_epi64(left, _mm256_setr_epi64x(0, 1, 2, 3));
     const __m128i mask_32 =
         _mm_cmpgt_epi32(_mm_set1_epi32((int)(n - i)), _mm_setr_epi32(0, 1, 2, 3));
     __m256i v = clip(c, _mm_maskload_ps(x + i, mask_32), _mm_maskload_ps(p + i, mask_32));
-    v = _mm256_sub_epi64(v, _mm256_maskload_epi64((const long long *)(null + i), mask));
-    return _mm256_and_si256(v, mask);
-}
-
-static void clip_add_avx2(int64_t *sum, const float *x, const float *p, const int64_t *null,
-                          double centre, int64_t K, uint64_t mask, int64_t n) {
-    const clipper c = make_clipper(centre, K);
-    const __m256i counts = _mm256_set1_epi64x((int64_t)mask);
-    int64_t i = 0;
-    for (; i + STEP <= n; i += STEP) {
-        __m256i add = _mm256_and_si256(moved(&c, x, p, null, i, n), counts);
-        store_i64(sum + i, _mm256_add_epi64(load_i64(sum + i), add));
-    }
-    int64_t rest[STEP];
-    store_i64(rest, _mm256_and_si256(moved(&c, x, p, null, i, n), counts));
-    for (int64_t k = i; k < n; k++)
-        sum[k] += rest[k - i];
-    dpi_wipe(rest, sizeof rest);
-}
-
-static void clip_range_avx2(int64_t range[2], const float *x, const float *p, const int64_t *null,
-                            double centre, int64_t K, int64_t n) {
-    const clipper c = make_clipper(centre, K);
-    __m256i low = _mm256_set1_epi64x(range[0]), high = _mm256_set1_epi64x(range[1]);
-    int64_t i = 0;
-    for (; i + STEP <= n; i += STEP) {
-        __m256i v = moved(&c, x, p, null, i, n);
-        low = min_i64(low, v);
-        high = max_i64(high, v);
-    }
-    int64_t rest[3][STEP];
-    store_i64(rest[0], low);
-    store_i64(rest[1], high);
-    store_i64(rest[2], moved(&c, x, p, null, i, n));
-    for (int k = 0; k < STEP; k++) {
-        range[0] = dpi_i64_min(range[0], rest[0][k]);
-        range[1] = dpi_i64_max(range[1], rest[1][k]);
-    }
-    for (int64_t k = 0; k < n - i; k++) {
-        range[0] = dpi_i64_min(range[0], rest[2][k]);
-        range[1] = dpi_i64_max(range[1], rest[2][k]);
-    }
-    dpi_wipe(rest, sizeof rest);
+    return _mm256_sub_epi64(v, _mm256_maskload_epi64((const long long *)(null + i), mask));
 }
 
 /* ---- Weights -------------------------------------------------------------------------------- */
@@ -187,15 +146,7 @@ INLINE void store_weights(dpi_u128 *w, __m256i mant, __m256i q) {
     _mm256_storeu_si256(to + 1, _mm256_permute2x128_si256(even, odd, 0x31));
 }
 
-#include "kernels/byte_weights_tmpl.h"
+#define NAME(kernel) kernel##_avx2
+#include "kernels/byte_sampler_tmpl.h"
 
-static void exp2_weights_avx2(dpi_u128 *w, const int64_t *u, uint64_t a,
-                              const uint64_t table[3][256], int64_t n) {
-    exp2_weights(w, u, a, table, n);
-}
-
-void dpi_kernels_init_avx2_sampler(dpi_kernels *k) {
-    k->clip_add = clip_add_avx2;
-    k->clip_range = clip_range_avx2;
-    k->exp2_weights = exp2_weights_avx2;
-}
+void dpi_kernels_init_avx2_sampler(dpi_kernels *k) { init_sampler(k); }
