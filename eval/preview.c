@@ -55,13 +55,13 @@ static dpi_status make_prompts(work *w, int32_t n_room, dpi_error *err) {
         return eval_no_memory(err, "the prompts");
     for (int32_t i = 0; i < w->n_labels; i++) {
         dpi_prompt_options o = w->prompts;
-        const bool given = w->o->meanings && w->o->meanings[i];
-        char *label = w->o->n_labels > 0 ? strdup(given ? w->o->meanings[i] : w->o->labels[i])
-                                         : NULL;
+        char *label = w->o->n_labels > 0
+                          ? dpi_label_in_prompt(w->o->labels[i],
+                                                w->o->meanings ? w->o->meanings[i] : NULL,
+                                                o.description.data != NULL)
+                          : NULL;
         if (w->o->n_labels > 0 && !label)
             return eval_no_memory(err, "the prompts");
-        if (label && !given && o.description.data)
-            dpi_label_to_words(label, strlen(label));
         if (label)
             o.label = (dpi_bytes){label, strlen(label)};
         const dpi_status status =

@@ -335,10 +335,12 @@ static dpi_status put_label(dpi_bytes label, owned_text *text, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-void dpi_label_to_words(char *text, size_t n_bytes) {
-    for (size_t i = 0; i < n_bytes; i++)
-        if (text[i] == '_')
-            text[i] = ' ';
+char *dpi_label_in_prompt(const char *label, const char *meaning, int32_t described) {
+    char *text = strdup(meaning ? meaning : label);
+    for (char *c = text; c && *c && !meaning && described; c++)
+        if (*c == '_')
+            *c = ' ';
+    return text;
 }
 
 static dpi_status put_labels(dpi_prompts *p, dpi_bytes label, dpi_error *err) {

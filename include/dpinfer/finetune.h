@@ -125,6 +125,9 @@ typedef struct dpi_finetune_options {
     dpi_bytes description; /* PUBLIC; in place of the instruction, without attributes: what the
                               records are. Each is then an item of a list, as texts of a run that
                               has a description are (dpi_wording_choose). Outlives the object */
+    const char *const *label_meanings; /* [n_labels] PUBLIC strings of one line, what {label} stands
+                                          for, without attributes. NULL (default), and each that is
+                                          NULL: the label (dpi_label_in_prompt). Copied */
 } dpi_finetune_options;
 
 DPI_API void dpi_finetune_options_init_size(dpi_finetune_options *options, size_t size);
@@ -242,6 +245,12 @@ DPI_API void dpi_finetune_task_free(dpi_finetune_task *task);
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_description(const char *path,
                                                                 char **description,
                                                                 int32_t *n_text, dpi_error *err);
+
+/* What the labels of a file stand for in prompts: lines as those of the labels, an empty one for a
+ * label that stands for itself. *meanings is the caller's, to free with free; NULL: all do. Errors:
+ * as above; FORMAT also where there are more or fewer lines than labels. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_meanings(const char *path, char **meanings,
+                                                             dpi_error *err);
 
 /* The instruction for one label: *text is the caller's, to free with free. The attributes are names
  * [n_attributes], and the label has a value of each, with tabs between. Errors: ARG (an attribute

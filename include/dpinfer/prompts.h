@@ -72,9 +72,10 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_prompt_options_check(const dpi_prompt_opti
 
 /* 1: {label} is in one of the texts. */
 DPI_API int32_t dpi_prompt_options_have_label(const dpi_prompt_options *options);
-/* What a label says in the prompts of a description, where nothing else is said of it: each '_' of
- * text [n_bytes] becomes a blank. */
-DPI_API void dpi_label_to_words(char *text, size_t n_bytes);
+/* What {label} stands for in a prompt, the caller's, to free with free: the meaning; NULL: the label
+ * itself, and `described`, in the prompts of a description, in words: each '_' is a blank, so that
+ * a model does not write "card_arrival". Both are strings. NULL: no memory. */
+DPI_API char *dpi_label_in_prompt(const char *label, const char *meaning, int32_t described);
 
 /* 1: by its first word a text is an order to somebody ("Write ..."), with which a model that has no
  * chat format goes on, and which it does not follow. English. data NULL: 0. */

@@ -92,7 +92,7 @@ typedef struct dpi_release_options {
     const char *const *label_meanings; /* [n_labels] PUBLIC strings, what {label} stands for in the
                                           prompts of the label: texts do not say it. NULL (default),
                                           and each that is NULL: the label, with a description
-                                          in words (dpi_label_to_words) */
+                                          in words (dpi_label_in_prompt) */
     const int32_t *label_texts;     /* [n_labels]; NULL (default) */
     int32_t n_clusters; /* 2..DPI_LABELS_MAX: batches of similar records. Labels are "1", "2", ..,
                            and a unit has that of the public centroid that its first record is

@@ -87,6 +87,9 @@ typedef struct dpi_steer_options {
                      public texts differ most, so that there is less noise; at most one fewer than
                      there are of these texts, on average for each label, or all, n_embd. 0
                      (default): what the noise and the number of units ask for (docs/commands.md) */
+    const char *const *label_meanings; /* [n_labels] PUBLIC strings of one line, what {label} stands
+                                          for. NULL (default), and each that is NULL: the label
+                                          (dpi_label_in_prompt) */
 } dpi_steer_options;
 
 DPI_API void dpi_steer_options_init_size(dpi_steer_options *options, size_t size);

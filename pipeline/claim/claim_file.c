@@ -131,7 +131,8 @@ bool dpi_claim_file_has(const dpi_gguf *file) { return dpi_gguf_find(file, CLAIM
  * with their mechanism alone. */
 static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error *err) {
     static const char *const known[] = {"template", "instruction", "description", "text_tokens",
-                                        "labels", "attributes", "label_counts", NULL};
+                                        "labels", "label_meanings", "attributes", "label_counts",
+                                        NULL};
     static const char prefix[] = "dpinfer.finetune.";
     for (int64_t i = 0; i < dpi_gguf_kv_count(file); i++) {
         const char *key = dpi_gguf_kv_at(file, i)->key;

@@ -22,9 +22,11 @@ enum { DPI_WRONG_MAX = 16 };
 typedef struct dpi_instruction_options {
     dpi_bytes text;
     dpi_bytes description; /* in place of a text: records are items of a list (wording.h), and
-                              labels stand there in words (dpi_label_to_words) */
+                              labels stand there in words (dpi_label_in_prompt) */
     int32_t chat;
     const char *const *labels;
+    const char *const *meanings; /* [n_labels] what {label} stands for, without attributes; NULL,
+                                    and each that is NULL: the label */
     int32_t n_labels; /* 0: one instruction */
     const char *const *attributes;
     int32_t n_attributes;
@@ -43,6 +45,8 @@ typedef struct dpi_instructions {
     int32_t n_text;       /* of a description whose texts are long; else 0 */
     dpi_word_rules *rules; /* where a text of the description ends; NULL: none */
     char *lines;          /* the labels; NULL: there are none */
+    char *meanings;       /* lines, one of each label, empty for one that stands for itself; NULL:
+                             all do */
     char *attributes;     /* their names, with tabs between; NULL: there are none */
     int32_t **others;     /* [n] of each label those that its records may be made less likely after:
                              all others, or those with one other value of an attribute; NULL: there
@@ -52,6 +56,7 @@ typedef struct dpi_instructions {
 
 /* Copies. Errors: ARG (an instruction without {label} where labels are, or the other way about; an
  * instruction and a description; one as long as n_positions; labels that are blank or the same;
+ * meanings that are blank or of two lines, or with attributes;
  * attributes that the instruction or a label does not have), UNSUPPORTED, MEMORY; *made is then
  * empty. */
 DPI_MUST_CHECK dpi_status dpi_instructions_make(const dpi_model *model,

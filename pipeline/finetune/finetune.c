@@ -33,7 +33,7 @@ static dpi_status make_instructions(dpi_finetune *f, dpi_error *err) {
     const dpi_finetune_options *o = &f->options;
     const dpi_instruction_options of = {
         .text = o->instruction, .description = o->description, .chat = o->chat,
-        .labels = o->labels, .n_labels = o->n_labels,
+        .labels = o->labels, .meanings = o->label_meanings, .n_labels = o->n_labels,
         .attributes = o->attributes, .n_attributes = o->n_attributes,
         .n_positions = o->n_positions};
     DPI_TRY(dpi_instructions_make(o->model, &of, &f->instructions, err));

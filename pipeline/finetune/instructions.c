@@ -20,6 +20,19 @@ static dpi_status check_labels(const dpi_instruction_options *o, dpi_error *err)
     return DPI_STATUS_OK;
 }
 
+static dpi_status check_meanings(const dpi_instruction_options *o, dpi_error *err) {
+    if (o->meanings && (o->n_labels == 0 || o->n_attributes > 0))
+        return dpi_fail(err, DPI_STATUS_ARG, "label_meanings: allowed with labels that are no "
+                                             "attributes, as many as there are");
+    for (int32_t i = 0; o->meanings && i < o->n_labels; i++) {
+        const char *meaning = o->meanings[i];
+        if (meaning && (!meaning[strspn(meaning, " \t\r")] || strchr(meaning, '\n')))
+            return dpi_fail(err, DPI_STATUS_ARG, "label_meanings: found a blank one, or one of two "
+                                                 "lines");
+    }
+    return DPI_STATUS_OK;
+}
+
 static dpi_status check(const dpi_instruction_options *o, dpi_error *err) {
     dpi_prompt_options p;
     dpi_prompt_options_init(&p);
@@ -35,7 +48,8 @@ static dpi_status check(const dpi_instruction_options *o, dpi_error *err) {
                         o->description.data ? "description" : "instruction",
                         marked ? "a" : "no", marked ? "allowed with" : "needed with",
                         o->n_attributes > 0 ? " that are no attributes" : "");
-    return check_labels(o, err);
+    DPI_TRY(check_labels(o, err));
+    return check_meanings(o, err);
 }
 
 /* How texts of a description are worded, as those of a run are. */
@@ -53,20 +67,22 @@ static dpi_status make_rules(const dpi_model *model, const dpi_instruction_optio
     return dpi_word_rules_create(&w, model, rules, err);
 }
 
+/* Of label i. */
 static dpi_status make_prompts(const dpi_model *model, const dpi_instruction_options *o,
-                               const dpi_word_rules *rules, const char *label, int32_t most,
+                               const dpi_word_rules *rules, int32_t i, int32_t most,
                                dpi_prompts **prompts, dpi_error *err) {
+    const char *label = o->n_labels > 0 ? o->labels[i] : NULL;
     dpi_prompt_options p;
     char *text = NULL, *words = NULL;
     dpi_prompt_options_init(&p);
     p.public_prompt = o->text, p.description = o->description, p.chat = o->chat;
     dpi_wording_end_prompts(rules ? dpi_word_rules_wording(rules) : NULL, &p);
     if (label && o->n_attributes == 0) {
-        p.label = (dpi_bytes){label, strlen(label)};
-        if (o->description.data && !(words = strdup(label)))
+        words = dpi_label_in_prompt(label, o->meanings ? o->meanings[i] : NULL,
+                                    o->description.data != NULL);
+        if (!words)
             return dpi_no_memory(err, "the instructions");
-        if (words)
-            dpi_label_to_words(words, p.label.n_bytes), p.label.data = words;
+        p.label = (dpi_bytes){words, strlen(words)};
     }
     if (label && o->n_attributes > 0) {
         DPI_TRY(dpi_attributes_fill(o->text, o->attributes, o->n_attributes, label, &text, err));
@@ -79,14 +95,14 @@ static dpi_status make_prompts(const dpi_model *model, const dpi_instruction_opt
 }
 
 static dpi_status make_one(const dpi_model *model, const dpi_instruction_options *o,
-                           const dpi_word_rules *rules, const char *label, dpi_prompts **prompts,
+                           const dpi_word_rules *rules, int32_t i, dpi_prompts **prompts,
                            int32_t *longest, dpi_error *err) {
     dpi_prompts_info info;
     dpi_model_info m;
     dpi_prompts_info_init(&info);
     dpi_model_info_init(&m);
     DPI_TRY(dpi_model_info_get(model, &m, err));
-    DPI_TRY(make_prompts(model, o, rules, label, m.n_ctx_train, prompts, err));
+    DPI_TRY(make_prompts(model, o, rules, i, m.n_ctx_train, prompts, err));
     DPI_TRY(dpi_prompts_info_get(*prompts, &info, err));
     if (info.n_public > *longest)
         *longest = info.n_public;
@@ -97,13 +113,20 @@ static dpi_status make_one(const dpi_model *model, const dpi_instruction_options
                           o->n_positions, info.n_public);
 }
 
-/* With `between` between each two; NULL for none of them. */
+/* With `between` between each two; NULL for none of them, and one that is NULL is empty. */
 static char *join(const char *const *texts, int32_t n, const char *between, bool *failed) {
     dpi_text joined = {0};
     for (int32_t i = 0; i < n; i++)
-        dpi_text_add(&joined, "%s%s", i > 0 ? between : "", texts[i]);
+        dpi_text_add(&joined, "%s%s", i > 0 ? between : "", texts[i] ? texts[i] : "");
     *failed |= joined.failed;
     return joined.data;
+}
+
+static bool has_meaning(const dpi_instruction_options *o) {
+    for (int32_t i = 0; o->meanings && i < o->n_labels; i++)
+        if (o->meanings[i])
+            return true;
+    return false;
 }
 
 /* What a file says of them. */
@@ -119,6 +142,7 @@ static dpi_status keep_texts(dpi_instructions *made, const dpi_instruction_optio
     made->description =
         o->description.data ? strndup(o->description.data, o->description.n_bytes) : NULL;
     made->lines = join(o->labels, o->n_labels, "\n", &failed);
+    made->meanings = has_meaning(o) ? join(o->meanings, o->n_labels, "\n", &failed) : NULL;
     made->attributes = join(o->attributes, o->n_attributes, "\t", &failed);
     return failed || (o->text.data && !made->text) || (o->description.data && !made->description)
                ? dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the instructions")
@@ -157,7 +181,7 @@ static dpi_status make(const dpi_model *model, const dpi_instruction_options *o,
             return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the labels");
         if (label)
             DPI_TRY(find_others(made, o, i, err));
-        DPI_TRY(make_one(model, o, made->rules, label, &made->prompts[i], &made->longest, err));
+        DPI_TRY(make_one(model, o, made->rules, i, &made->prompts[i], &made->longest, err));
     }
     return keep_texts(made, o, err);
 }
@@ -183,6 +207,7 @@ void dpi_instructions_free(dpi_instructions *in) {
     }
     dpi_word_rules_free(in->rules);
     free(in->text), free(in->description), free(in->lines), free(in->attributes);
+    free(in->meanings);
     free(in->prompts), free(in->labels), free(in->others), free(in->n_others);
     *in = (dpi_instructions){0};
 }

@@ -16,6 +16,8 @@ void dpi_task_put(dpi_gguf_builder *w, const dpi_instructions *in) {
         dpi_gguf_put_u32(w, DPI_TASK_KEY "text_tokens", (uint32_t)in->n_text);
     if (in->labels)
         dpi_gguf_put_string(w, DPI_TASK_KEY "labels", in->lines);
+    if (in->meanings)
+        dpi_gguf_put_string(w, DPI_TASK_KEY "label_meanings", in->meanings);
     if (in->attributes)
         dpi_gguf_put_string(w, DPI_TASK_KEY "attributes", in->attributes);
 }

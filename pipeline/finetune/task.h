@@ -8,7 +8,7 @@
 
 #define DPI_TASK_KEY "dpinfer.finetune."
 
-/* Chat format, instruction, labels and their attributes. */
+/* Chat format, instruction, labels, what they mean, and their attributes. */
 void dpi_task_put(dpi_gguf_builder *builder, const dpi_instructions *instructions);
 /* Of which model it is: another one refuses it (engine/adapter.h). */
 void dpi_task_put_base(dpi_gguf_builder *builder, const dpi_model *model, const char *name);

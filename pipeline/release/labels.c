@@ -87,17 +87,15 @@ static dpi_status copy_names(const dpi_release_options *o, dpi_label_list *l, dp
     return DPI_STATUS_OK;
 }
 
-/* Of a label without one its name; in the program's own prompts in words, so that a model does not
- * write "card_arrival". */
 static dpi_status make_meanings(const dpi_release_options *o, dpi_label_list *l, dpi_error *err) {
     for (int32_t i = 0; i < l->n; i++) {
-        const dpi_span *name = &l->names.at[i];
         const char *given = i < o->n_labels && o->label_meanings ? o->label_meanings[i] : NULL;
-        if (!dpi_spans_copy(&l->meanings, given ? given : name->data,
-                            given ? strlen(given) : name->n_bytes))
+        char *text = dpi_label_in_prompt(l->names.at[i].data, given,
+                                         o->prompts.description.data != NULL);
+        const bool copied = text && dpi_spans_copy(&l->meanings, text, strlen(text));
+        free(text);
+        if (!copied)
             return dpi_no_memory(err, "the labels");
-        if (!given && o->prompts.description.data)
-            dpi_label_to_words(l->meanings.at[i].data, name->n_bytes);
     }
     return DPI_STATUS_OK;
 }

@@ -29,7 +29,8 @@ static dpi_status open_all(dpi_steer *s, dpi_error *err) {
         names[i] = s->labels.names.at[i].data;
     const dpi_instruction_options of = {
         .text = o->instruction, .description = o->description, .chat = o->chat,
-        .labels = names, .n_labels = s->labels.n, .n_positions = o->n_positions};
+        .labels = names, .meanings = o->label_meanings, .n_labels = s->labels.n,
+        .n_positions = o->n_positions};
     const dpi_status status = dpi_instructions_make(o->model, &of, &s->instructions, err);
     free(names);
     return status;

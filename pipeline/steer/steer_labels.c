@@ -5,6 +5,9 @@
 #include "pipeline/steer/steer.h"
 
 static dpi_status add_names(const dpi_steer_options *o, dpi_label_list *l, dpi_error *err) {
+    if (o->n_labels == 0 && o->label_meanings)
+        return dpi_fail(err, DPI_STATUS_ARG, "label_meanings: allowed with labels, as many as "
+                                             "there are");
     for (int32_t i = 0; i < o->n_labels; i++) {
         const char *name = o->labels ? o->labels[i] : NULL;
         if (!name)

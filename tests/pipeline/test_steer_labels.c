@@ -78,6 +78,46 @@ TEST(test_each_alone) {
     check_labels(false, 2);
 }
 
+/* A label that means something has the vectors of records that have its meaning as their label, in a
+ * description, too; the other one stands for itself, in words there. The file says both. */
+TEST(test_meanings) {
+    static const char said[] =
+        "who,kind,text\na,first kind,one of a\nb,c,one of b\nc,first kind,two of c\nd,c,of d\n"
+        "a,first kind,three of a\ne,c,more\n";
+    static const char said_public[] =
+        "kind,text\nc,tickets\nfirst kind,abc\nc,a letter\nfirst kind,some more\n"
+        "first kind,and others\nc,and then\n";
+    static const char *const meanings[] = {"first kind", NULL}, *const as_said[] = {"first kind",
+                                                                                    "c"};
+    char path[256], *found = NULL;
+    OWN(dpi_records) records = labelled("all.csv", LABELLED, true);
+    OWN(dpi_records) texts = labelled("both.csv", PUBLIC_BOTH, false);
+    OWN(dpi_records) other = labelled("said.csv", said, true);
+    OWN(dpi_records) other_texts = labelled("said_public.csv", said_public, false);
+    for (int described = 0; described < 2; described++) {
+        dpi_steer_options o = about_kinds(records, texts);
+        o.labels = both, o.n_labels = 2, o.label_meanings = meanings;
+        if (described)
+            o.instruction = (dpi_bytes){0}, o.description = (dpi_bytes){"notes on {label}", 16};
+        OWN(dpi_steer) s = released(&o);
+        snprintf(path, sizeof path, "%s", path_in(dir, described ? "meant.gguf" : "said.gguf"));
+        assert_ok(dpi_steer_write(s, path, -1, ERR));
+        assert_ok(dpi_finetune_read_meanings(path, &found, ERR));
+        assert_string_equal(found, "first kind\n");
+        free(found);
+        o.label_meanings = NULL;
+        OWN(dpi_steer) plain = released(&o);
+        o.records = other, o.public_texts = other_texts, o.labels = as_said;
+        OWN(dpi_steer) same = released(&o);
+        assert_memory_equal(s->vectors, same->vectors, N * sizeof *s->vectors);
+        assert_true(memcmp(s->vectors, plain->vectors, N * sizeof *s->vectors) != 0);
+        snprintf(path, sizeof path, "%s", path_in(dir, described ? "same.gguf" : "like.gguf"));
+        assert_ok(dpi_steer_write(same, path, -1, ERR));
+        assert_ok(dpi_finetune_read_meanings(path, &found, ERR));
+        assert_null(found);
+    }
+}
+
 /* Labels that nobody named are those that units have, in their order. */
 TEST(test_found) {
     static const char two[] = "who,kind,text\na,b_2,one\nb,c,two\nc,,three\nd,c,four\n";
@@ -201,6 +241,7 @@ TEST(test_file) {
 
 TEST(test_refused) {
     static const char *const absent[] = {"b_2", "d"}, *const twice[] = {"b_2", "b_2"};
+    static const char *const blank[] = {"b", " "}, *const two_lines[] = {"b\nc", NULL};
     OWN(dpi_records) records = labelled("all.csv", LABELLED, true);
     OWN(dpi_records) texts = labelled("both.csv", PUBLIC_BOTH, false);
     OWN(dpi_records) plain = lines("plain.csv", PUBLIC_TEXTS, NULL);
@@ -214,6 +255,9 @@ TEST(test_refused) {
     REFUSES(o.labels = NULL, "labels: found NULL");
     REFUSES(o.labels = twice, "found 'b_2' more than once");
     REFUSES(o.n_labels = -1, "labels");
+    REFUSES(o.label_meanings = blank, "label_meanings: found a blank one, or one of two lines");
+    REFUSES(o.label_meanings = two_lines, "label_meanings: found a blank one, or one of two lines");
+    REFUSES((o.label_meanings = both, o.n_labels = 0), "label_meanings: allowed with labels");
     REFUSES((o.instruction = (dpi_bytes){"say", 3}), "instruction: found no {label}");
     REFUSES(o.public_texts = plain, "records with them and public texts without");
     REFUSES(o.records = plain, "some, and records without them");

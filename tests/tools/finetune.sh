@@ -154,6 +154,17 @@ check "the report has the beginning of an item" grep -q '"answer": " \\""' d.jso
 works $listed --describe "notes of {label}"; expect_same out listed
 works $listed --instruction "Of {label}:"; expect_different out listed
 refuse 2 "needed are both" $alone --units 8 --sigma 1 --label-field kind -o x.gguf
+# What {label} stands for behind a TAB: another adapter, whose texts are asked for in these words.
+printf 'k0\tsmall ones\nk1\nk9\n' >meant
+works ${kinds/names kinds/names meant} --instruction "Of {label}:" -o meant.gguf -q --seed 5
+expect_different k.gguf meant.gguf; works verify meant.gguf
+check "the file has the meaning" grep -q "small ones" meant.gguf
+meant="generate m.gguf --lora meant.gguf --num 3 -n 8 --seed 1 --jsonl"
+works $meant; cp out meant.jsonl; expect_count 1 '"k0"' out
+printf '1 k0\tsmall ones\n1 k1\n1 k9\n' >numbers
+works ${meant/--num 3/--num-per-label numbers}; expect_same out meant.jsonl
+printf '1 k0\tlarge ones\n1 k1\n1 k9\n' >numbers
+works ${meant/--num 3/--num-per-label numbers}; expect_different out meant.jsonl
 
 texts="generate m.gguf --lora p.gguf"
 writes p --num 7 -n 8 --jsonl; expect_lines 7 out

@@ -153,6 +153,7 @@ static dpi_finetune_options options_of(const tuning *t) {
     if (v[OPT_DESCRIBE].given)
         o.description = (dpi_bytes){v[OPT_DESCRIBE].s, strlen(v[OPT_DESCRIBE].s)};
     o.labels = t->labels.names, o.n_labels = t->labels.n;
+    o.label_meanings = t->n_attributes == 0 && t->labels.n > 0 ? t->labels.meanings : NULL;
     o.attributes = t->attributes, o.n_attributes = t->n_attributes;
     o.histogram_epsilon = v[OPT_HISTOGRAM_EPSILON].given ? v[OPT_HISTOGRAM_EPSILON].d : 0;
     o.mismatch = v[OPT_MISMATCH].d, o.n_wrong = (int32_t)v[OPT_WRONG].i;
@@ -213,7 +214,7 @@ static int open_inputs(tuning *t) {
         code = read_targets(t);
     records.label_fields = t->attributes, records.n_label_fields = t->n_attributes;
     if (code == CLI_OK)
-        code = label_options_read(a, &t->labels, &unused);
+        code = label_options_read(a, t->n_attributes > 0, &t->labels, &unused);
     if (code == CLI_OK && is_first())
         code = ledger_options_open(a, false, &t->ledger, t->dataset);
     if (code == CLI_OK)

@@ -31,12 +31,14 @@ typedef struct generating {
     dpi_mask *mask;
     dpi_finetune_task task;
     char *description; /* of the file; NULL: it has none */
+    char *meaning_lines; /* of the file; NULL: it has none */
     int32_t n_text;    /* with it, as in dpi_prompt_options */
     dpi_prompt_options asked; /* of all labels, as the command line and the file have it */
     dpi_claim claim;
     bool claimed;
     label_input own; /* labels of the command line */
-    char **labels;   /* [n_labels] of the adapter, or of the command line; NULL: none */
+    const char **labels; /* [n_labels] of the adapter, or of the command line; NULL: none */
+    const char **meanings; /* [n_labels] what {label} stands for; one that is NULL: the label */
     int32_t n_labels;
     const char *attributes[DPI_LABEL_FIELDS_MAX]; /* names, in the task */
     int32_t n_attributes;
@@ -55,26 +57,31 @@ typedef struct generating {
 
 /* ---- The adapter ----------------------------------------------------------------------------- */
 
-/* The lines of the task, copied. */
-static int split_labels(generating *g) {
-    char *next = g->task.labels;
-    for (const char *c = next; c && *c; c++)
-        g->n_labels += *c == '\n';
-    if (!next)
-        return CLI_OK;
-    g->labels = calloc((size_t)++g->n_labels, sizeof *g->labels);
-    for (int32_t i = 0; g->labels && i < g->n_labels; i++)
-        if (!(g->labels[i] = strdup(strsep(&next, "\n"))))
-            return cli_no_memory("the texts");
-    return g->labels ? CLI_OK : cli_no_memory("the texts");
+static int make_labels(generating *g, int32_t n) {
+    g->n_labels = n;
+    g->labels = calloc((size_t)n, sizeof *g->labels);
+    g->meanings = calloc((size_t)n, sizeof *g->meanings);
+    return g->labels && g->meanings ? CLI_OK : cli_no_memory("the texts");
 }
 
-static void free_labels(generating *g) {
-    for (int32_t i = 0; g->labels && i < g->n_labels; i++)
-        free(g->labels[i]);
-    free(g->labels);
-    g->labels = NULL;
+/* The lines of the task. */
+static int split_labels(generating *g) {
+    char *next = g->task.labels, *next_meaning = g->meaning_lines;
+    int32_t n = 1;
+    for (const char *c = next; c && *c; c++)
+        n += *c == '\n';
+    if (!next)
+        return CLI_OK;
+    const int code = make_labels(g, n);
+    for (int32_t i = 0; i < n && code == CLI_OK; i++) {
+        const char *meaning = strsep(&next_meaning, "\n");
+        g->labels[i] = strsep(&next, "\n");
+        g->meanings[i] = meaning && meaning[0] ? meaning : NULL;
+    }
+    return code;
 }
+
+static void free_labels(generating *g) { free(g->labels), free(g->meanings); }
 
 /* Names as the adapter's file has them. */
 static int split_attributes(generating *g) {
@@ -107,28 +114,37 @@ static int find_sets(generating *g) {
     return g->sets ? CLI_OK : cli_no_memory("the texts");
 }
 
-/* Labels of the command line in place of the adapter's, which has all of them. */
+/* Labels of the command line in place of the adapter's, which has all of them and says what one
+ * means of which the command line does not. */
+static int take_own_labels(generating *g) {
+    const generating file = *g;
+    if (g->own.n == 0)
+        return CLI_OK;
+    const int code = make_labels(g, g->own.n);
+    for (int32_t i = 0; i < g->own.n && code == CLI_OK; i++) {
+        const int found = find_label(&file, g->own.names[i]);
+        g->labels[i] = g->own.names[i];
+        g->meanings[i] = g->own.meanings[i] ? g->own.meanings[i]
+                         : found >= 0       ? file.meanings[found]
+                                            : NULL;
+    }
+    free(file.labels), free(file.meanings);
+    return code;
+}
+
 static int read_labels(generating *g) {
     dpi_release_options unused = {0};
     int code = split_labels(g);
     if (code == CLI_OK)
         code = split_attributes(g);
     if (code == CLI_OK)
-        code = label_options_read(g->a, &g->own, &unused);
+        code = label_options_read(g->a, g->n_attributes > 0, &g->own, &unused);
     for (int32_t i = 0; i < g->own.n && code == CLI_OK; i++)
         if (g->claimed && find_label(g, g->own.names[i]) < 0)
             code = cli_fail(CLI_USAGE, "the adapter has no label '%s'", g->own.names[i]);
     if (code == CLI_OK)
         code = find_sets(g);
-    if (code != CLI_OK || g->own.n == 0)
-        return code;
-    free_labels(g);
-    g->labels = calloc((size_t)g->own.n, sizeof *g->labels);
-    g->n_labels = g->own.n;
-    for (int32_t i = 0; g->labels && i < g->own.n; i++)
-        if (!(g->labels[i] = strdup(g->own.names[i])))
-            return cli_no_memory("the texts");
-    return g->labels ? CLI_OK : cli_no_memory("the texts");
+    return code == CLI_OK ? take_own_labels(g) : code;
 }
 
 /* It has a file of its own, beside a model. */
@@ -180,7 +196,9 @@ static int read_adapter(generating *g) {
         status = dpi_finetune_read_task(path, &g->task, &err);
     if (g->claimed && status == DPI_STATUS_OK)
         status = dpi_finetune_read_description(path, &g->description, &g->n_text, &err);
-    return status == DPI_STATUS_OK || status == DPI_STATUS_FORMAT
+    if (g->claimed && status == DPI_STATUS_OK)
+        status = dpi_finetune_read_meanings(path, &g->meaning_lines, &err);
+    return status == DPI_STATUS_OK || (status == DPI_STATUS_FORMAT && !g->claimed)
                ? read_labels(g)
                : cli_fail_library(CLI_MODEL, &err);
 }
@@ -191,10 +209,13 @@ static int read_adapter(generating *g) {
 static dpi_status prompt_options(const generating *g, int32_t i, dpi_prompt_options *o, char **made,
                                  dpi_error *err) {
     *made = NULL;
-    if (g->labels && g->n_attributes == 0)
-        o->label = (dpi_bytes){g->labels[i], strlen(g->labels[i])};
-    if (!g->labels || g->n_attributes == 0)
+    if (!g->labels)
         return DPI_STATUS_OK;
+    if (g->n_attributes == 0) {
+        *made = dpi_label_in_prompt(g->labels[i], g->meanings[i], o->description.data != NULL);
+        o->label = (dpi_bytes){*made, *made ? strlen(*made) : 0};
+        return *made ? DPI_STATUS_OK : DPI_STATUS_MEMORY;
+    }
     const dpi_status status = dpi_finetune_instruction(o->public_prompt.data, g->attributes,
                                                        g->n_attributes, g->labels[i], made, err);
     if (status == DPI_STATUS_OK)
@@ -205,21 +226,13 @@ static dpi_status prompt_options(const generating *g, int32_t i, dpi_prompt_opti
 static int make_prompt(generating *g, const dpi_model_info *model,
                        const dpi_prompt_options *common, int32_t i) {
     dpi_prompt_options o = *common;
-    dpi_error err;
-    char *made, *words = NULL;
+    dpi_error err = {.message = "no memory for the texts"};
+    char *made;
     dpi_status status = prompt_options(g, i, &o, &made, &err);
-    if (o.description.data && o.label.data) {
-        words = strdup(o.label.data);
-        if (!words)
-            return cli_no_memory("the texts");
-        dpi_label_to_words(words, o.label.n_bytes);
-        o.label.data = words;
-    }
     if (status == DPI_STATUS_OK)
         status = dpi_prompts_create(g->model, &o, model->n_ctx_train - g->drawn.n_tokens,
                                     &g->prompts[i], &err);
     free(made);
-    free(words);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
 }
 
@@ -522,7 +535,7 @@ static void close_all(generating *g) {
     free_labels(g);
     label_options_free(&g->own);
     free(g->sets);
-    free(g->description);
+    free(g->description), free(g->meaning_lines);
     dpi_finetune_task_free(&g->task);
     dpi_model_close(g->model);
 }

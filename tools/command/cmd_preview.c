@@ -67,7 +67,7 @@ static int read_options(trying *t) {
     int code = read_session_options(a, &o->session);
     o->session.cancel = signals_cancel;
     if (code == CLI_OK)
-        code = label_options_read(a, &t->texts.labels, &t->read);
+        code = label_options_read(a, false, &t->texts.labels, &t->read);
     o->labels = t->read.label_names, o->n_labels = t->read.n_labels;
     o->meanings = t->read.label_meanings;
     if (code == CLI_OK)

@@ -80,6 +80,7 @@ static dpi_steer_options options_of(const steering *s) {
     if (v[OPT_DESCRIBE].given)
         o.description = (dpi_bytes){v[OPT_DESCRIBE].s, strlen(v[OPT_DESCRIBE].s)};
     o.labels = s->labels.names, o.n_labels = s->labels.n;
+    o.label_meanings = s->labels.n > 0 ? s->labels.meanings : NULL;
     if (v[OPT_RANK].given)
         o.rank = (int32_t)v[OPT_RANK].i;
     o.n_positions = (int32_t)v[OPT_POSITIONS].i;
@@ -124,7 +125,7 @@ static int open_all(steering *s) {
     if (code == CLI_OK)
         code = read_layers(s);
     if (code == CLI_OK)
-        code = label_options_read(a, &s->labels, &unused);
+        code = label_options_read(a, false, &s->labels, &unused);
     if (code == CLI_OK && !a->v[OPT_TUNE_PLAN].i)
         code = ledger_options_open(a, false, &s->ledger, s->dataset);
     if (code == CLI_OK)

@@ -1,6 +1,6 @@
 /* label_options.c - see label_options.h. A file of labels has a label on each line; with
- * --num-per-label the number of its texts and white space stand before it, as 'uniq -c' prints. For
- * 'run' a TAB and what the label means may stand behind it; elsewhere TABs are between attributes.
+ * --num-per-label the number of its texts and white space stand before it, as 'uniq -c' prints. A
+ * TAB and what the label means may stand behind it; with attributes TABs are between their values.
  */
 #include "tools/options/label_options.h"
 
@@ -72,7 +72,7 @@ static int load(const char *option, const char *path, bool numbers, bool meaning
     return split(path, in, numbers, meanings);
 }
 
-int label_options_read(const args *a, label_input *in, dpi_release_options *o) {
+int label_options_read(const args *a, bool attributes, label_input *in, dpi_release_options *o) {
     const option_value *names = &a->v[OPT_LABEL_NAMES], *numbers = &a->v[OPT_NUM_PER_LABEL];
     *in = (label_input){0};
     o->labels = a->v[OPT_LABELS].given ? (int32_t)a->v[OPT_LABELS].i + DPI_LABELS_PUBLIC : 0;
@@ -84,7 +84,7 @@ int label_options_read(const args *a, label_input *in, dpi_release_options *o) {
         return CLI_OK;
     const int code = load(numbers->given ? "num-per-label" : "label-names",
                           numbers->given ? numbers->s : names->s, numbers->given,
-                          a->command->bit & (CMD_RUN | CMD_PLAN), in);
+                          !attributes, in);
     o->n_labels = in->n;
     o->label_names = in->names;
     o->label_meanings = in->meanings;

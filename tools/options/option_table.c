@@ -135,7 +135,8 @@ const option_spec option_rows[N_OPTIONS] = {
                 "After a TAB what {label} stands for in prompts",
         .other = LEARNS,
         .other_help = "labels, one a line, which are public: a unit with another one adds "
-                      "nothing"},
+                      "nothing. After a TAB what {label} stands for; of --attributes TABs are "
+                      "between values"},
     [OPT_NUM_PER_LABEL] = {.name = "num-per-label", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = GENERATES | CMD_GENERATE, .arg = "FILE",
         .help = "lines of a number of texts and a label, instead of --num"},

@@ -184,7 +184,7 @@ int release_options_read(const args *a, release_texts *in, dpi_release_options *
     read_numbers(a, o);
     o->session.n_ctx = (int32_t)a->v[OPT_CTX_SIZE].i;
     if (code == CLI_OK)
-        code = label_options_read(a, &in->labels, o);
+        code = label_options_read(a, false, &in->labels, o);
     if (code == CLI_OK)
         code = grammar_options_read(a, &in->grammar);
     o->grammar = in->grammar;
