@@ -72,9 +72,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_prompt_options_check(const dpi_prompt_opti
 
 /* 1: {label} is in one of the texts. */
 DPI_API int32_t dpi_prompt_options_have_label(const dpi_prompt_options *options);
-/* What {label} stands for in a prompt, the caller's, to free with free: the meaning; NULL: the label
- * itself, and `described`, in the prompts of a description, in words: each '_' is a blank, so that
- * a model does not write "card_arrival". Both are strings. NULL: no memory. */
+/* What {label} stands for in a prompt, the caller's, to free with free: the meaning; where that is
+ * NULL the label itself, and `described`, in the prompts of a description, in words: each '_' is a
+ * blank, so that a model does not write "card_arrival". Both are strings. NULL: no memory. */
 DPI_API char *dpi_label_in_prompt(const char *label, const char *meaning, int32_t described);
 
 /* 1: by its first word a text is an order to somebody ("Write ..."), with which a model that has no

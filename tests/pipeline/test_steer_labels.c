@@ -78,8 +78,8 @@ TEST(test_each_alone) {
     check_labels(false, 2);
 }
 
-/* A label that means something has the vectors of records that have its meaning as their label, in a
- * description, too; the other one stands for itself, in words there. The file says both. */
+/* A label that means something has the vectors of records that have its meaning as their label, in
+ * a description, too; the other one stands for itself, in words there. The file says both. */
 TEST(test_meanings) {
     static const char said[] =
         "who,kind,text\na,first kind,one of a\nb,c,one of b\nc,first kind,two of c\nd,c,of d\n"

@@ -163,7 +163,7 @@ assert [t["text_label"] for t in of] == ["1_x", "0_x", "1_x", "0_x"], of
 assert of[1]["text"] == one[1]["text"] and of[0]["text"] == two[0]["text"], (of, one, two)
 assert one[0]["text"] != two[0]["text"], (one, two)
 P
-# What {label} stands for: texts are those of records whose labels say it, and have the label's name.
+# What {label} stands for: texts are those of records whose labels say it, and have the label.
 printf '0_x\tfirst kind\n1_x\n' >meant
 sed 's/0_x/first kind/; s/1_x/1 x/' kinds.csv >said.csv
 sed 's/0_x/first kind/; s/1_x/1 x/' public_kinds.csv >public_said.csv
@@ -172,11 +172,13 @@ for names in meant said; do
     options=${kinds//kinds.csv/$names.csv}
     [ $names = meant ] && options=$kinds
     works steer m.gguf $options --epsilon inf --describe {label} --label-names $names -o $names.gguf
-    works generate m.gguf --steer $names.gguf --control-vector-scale 20 --seed 3 -n 9 --num 4 --jsonl
+    works generate m.gguf --steer $names.gguf --control-vector-scale 20 --seed 3 -n 9 --num 4 \
+        --jsonl
     cp out $names.jsonl
 done
 expect_count 2 0_x meant.jsonl; expect_count 2 1_x meant.jsonl
-sed 's/first kind/0_x/; s/1 x/1_x/' said.jsonl >as_meant.jsonl; expect_same as_meant.jsonl meant.jsonl
+sed 's/first kind/0_x/; s/1 x/1_x/' said.jsonl >as_meant.jsonl
+expect_same as_meant.jsonl meant.jsonl
 printf '2 0_x\tanother kind\n2 1_x\n' >numbers
 works generate m.gguf --steer meant.gguf --control-vector-scale 20 --seed 3 -n 9 --jsonl \
     --num-per-label numbers

@@ -116,7 +116,7 @@ static int find_sets(generating *g) {
 
 /* Labels of the command line in place of the adapter's, which has all of them and says what one
  * means of which the command line does not. */
-static int take_own_labels(generating *g) {
+static int replace_labels(generating *g) {
     const generating file = *g;
     if (g->own.n == 0)
         return CLI_OK;
@@ -144,7 +144,7 @@ static int read_labels(generating *g) {
             code = cli_fail(CLI_USAGE, "the adapter has no label '%s'", g->own.names[i]);
     if (code == CLI_OK)
         code = find_sets(g);
-    return code == CLI_OK ? take_own_labels(g) : code;
+    return code == CLI_OK ? replace_labels(g) : code;
 }
 
 /* It has a file of its own, beside a model. */

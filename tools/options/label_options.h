@@ -13,8 +13,8 @@ typedef struct label_input {
     int32_t n;
 } label_input;
 
-/* Into the options of a release, which refer to `in` from then on. attributes: a label is a value of
- * each. CLI_OK or CLI_USAGE; label_options_free in any case. */
+/* Into the options of a release, which refer to `in` from then on. attributes: a label is a value
+ * of each. CLI_OK or CLI_USAGE; label_options_free in any case. */
 int label_options_read(const args *a, bool attributes, label_input *in, dpi_release_options *o);
 void label_options_free(label_input *in);
 
