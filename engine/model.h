@@ -104,6 +104,8 @@ struct dpi_model {
     int32_t n_vectors;
 };
 
+/* Where a layer has a tensor of its table: a dpi_matrix, or a pointer to an array. */
+void *dpi_model_tensor(const dpi_model *m, int32_t layer, const dpi_arch_tensor *tensor);
 /* The i-th matrix of a layer, in the order of its table; its type is NULL where the layer has
  * none. */
 dpi_matrix *dpi_layer_matrix(const dpi_model *m, int32_t layer, int32_t i);

@@ -84,6 +84,7 @@ const reference *maker_references(const maker *m, int32_t *n_ref);
 int maker_make(maker *m, const setting *s, sample *samples, int32_t n);
 void samples_free(sample *samples, int32_t n);
 
+enum { TEXT_BYTES = 1 << 15 }; /* of a sample's text */
 /* Text after x->text [*n_text], as far as there is room. */
 void sample_add_text(sample *x, size_t *n_text, const char *text, size_t n_bytes);
 

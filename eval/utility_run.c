@@ -266,16 +266,6 @@ static int score_sample(maker *m, const setting *s, double slack, sample *x) {
 
 /* ---- Texts ---------------------------------------------------------------------------------- */
 
-enum { TEXT_BYTES = 1 << 15 };
-
-void sample_add_text(sample *x, size_t *n_text, const char *text, size_t n_bytes) {
-    if (*n_text + n_bytes >= TEXT_BYTES)
-        n_bytes = TEXT_BYTES - 1 - *n_text;
-    memcpy(x->text + *n_text, text, n_bytes);
-    *n_text += n_bytes;
-    x->text[*n_text] = '\0';
-}
-
 /* The n texts of a release. */
 static int draw(dpi_release *release, sample *samples) {
     dpi_release_event e;

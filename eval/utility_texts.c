@@ -101,6 +101,14 @@ void kept_prompts_close(kept_prompts *k) {
 
 /* ---- Texts ---------------------------------------------------------------------------------- */
 
+void sample_add_text(sample *x, size_t *n_text, const char *text, size_t n_bytes) {
+    if (*n_text + n_bytes >= TEXT_BYTES)
+        n_bytes = TEXT_BYTES - 1 - *n_text;
+    memcpy(x->text + *n_text, text, n_bytes);
+    *n_text += n_bytes;
+    x->text[*n_text] = '\0';
+}
+
 static double processor_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);

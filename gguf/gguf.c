@@ -114,17 +114,6 @@ static dpi_status finish(dpi_status status, dpi_gguf *g, dpi_gguf **gguf, dpi_er
     return status;
 }
 
-/* Brings in the other parts, or closes the file. */
-static dpi_status join(dpi_gguf *g, const char *path, bool use_mmap, dpi_gguf **gguf,
-                       dpi_error *err) {
-    dpi_status status = dpi_gguf_join(g, path, use_mmap, err);
-    if (status == DPI_STATUS_OK)
-        *gguf = g;
-    else
-        dpi_gguf_close(g);
-    return status;
-}
-
 dpi_status dpi_gguf_open_one(const char *path, bool use_mmap, dpi_gguf **gguf, dpi_error *err) {
     const char *slash = strrchr(path, '/');
     const char *name = slash && slash[1] ? slash + 1 : path;
@@ -134,15 +123,7 @@ dpi_status dpi_gguf_open_one(const char *path, bool use_mmap, dpi_gguf **gguf, d
     return finish(load_image(g, path, use_mmap, err), g, gguf, err);
 }
 
-dpi_status dpi_gguf_open(const char *path, bool use_mmap, dpi_gguf **gguf, dpi_error *err) {
-    dpi_gguf *g;
-    if (!path || !gguf)
-        return dpi_fail(err, DPI_STATUS_ARG, "the path or the place for the result is NULL");
-    DPI_TRY(dpi_gguf_open_one(path, use_mmap, &g, err));
-    return join(g, path, use_mmap, gguf, err);
-}
-
-dpi_status dpi_gguf_open_buffer(const void *data, size_t n_bytes, dpi_gguf **gguf, dpi_error *err) {
+dpi_status dpi_gguf_buffer_one(const void *data, size_t n_bytes, dpi_gguf **gguf, dpi_error *err) {
     if (!data || !gguf)
         return dpi_fail(err, DPI_STATUS_ARG, "the buffer or the place for the result is NULL");
     if (n_bytes > PTRDIFF_MAX)
@@ -153,8 +134,7 @@ dpi_status dpi_gguf_open_buffer(const void *data, size_t n_bytes, dpi_gguf **ggu
     g->base = data;
     g->size = n_bytes;
     g->owner = IMAGE_BORROWED;
-    DPI_TRY(finish(DPI_STATUS_OK, g, &g, err));
-    return join(g, NULL, false, gguf, err);
+    return finish(DPI_STATUS_OK, g, gguf, err);
 }
 
 bool dpi_gguf_is_mapped(const dpi_gguf *gguf) { return gguf->owner == IMAGE_MAPPED; }

@@ -41,10 +41,8 @@ struct dpi_gguf {
 
 /* Opens and checks one file, whether or not it is a part of a split model. */
 dpi_status dpi_gguf_open_one(const char *path, bool use_mmap, dpi_gguf **gguf, dpi_error *err);
-
-/* Opens the other parts if *gguf is the first part of a split model; refuses any other part. `path`
- * is that of *gguf; NULL: it is a buffer, which has no files beside it. */
-dpi_status dpi_gguf_join(dpi_gguf *gguf, const char *path, bool use_mmap, dpi_error *err);
+/* The same of a buffer, which stays the caller's. */
+dpi_status dpi_gguf_buffer_one(const void *data, size_t n_bytes, dpi_gguf **gguf, dpi_error *err);
 
 /* Fills by_name: the tensors sorted by name. The second of two with the same name, or NULL. */
 const dpi_gguf_tensor *dpi_gguf_sort_names(dpi_gguf *gguf);

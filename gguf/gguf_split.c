@@ -107,7 +107,9 @@ static dpi_status merge(dpi_gguf *g, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_gguf_join(dpi_gguf *g, const char *path, bool use_mmap, dpi_error *err) {
+/* Opens the other parts if *g is the first part of a split model; refuses any other part. `path` is
+ * that of *g; NULL: it is a buffer, which has no files beside it. */
+static dpi_status open_parts(dpi_gguf *g, const char *path, bool use_mmap, dpi_error *err) {
     int64_t count = 1, index = 0;
     DPI_TRY(dpi_gguf_get_int(g, "split.count", 0, UINT16_MAX, &count, NULL, err));
     DPI_TRY(dpi_gguf_get_int(g, "split.no", 0, count > 1 ? count - 1 : 0, &index, NULL, err));
@@ -133,4 +135,29 @@ dpi_status dpi_gguf_join(dpi_gguf *g, const char *path, bool use_mmap, dpi_error
     for (int64_t i = 1; i < count; i++)
         DPI_TRY(open_part(g, path, i, count, use_mmap, err));
     return merge(g, err);
+}
+
+/* Brings in the other parts, or closes the file. */
+static dpi_status join(dpi_gguf *g, const char *path, bool use_mmap, dpi_gguf **gguf,
+                       dpi_error *err) {
+    dpi_status status = open_parts(g, path, use_mmap, err);
+    if (status == DPI_STATUS_OK)
+        *gguf = g;
+    else
+        dpi_gguf_close(g);
+    return status;
+}
+
+dpi_status dpi_gguf_open(const char *path, bool use_mmap, dpi_gguf **gguf, dpi_error *err) {
+    dpi_gguf *g;
+    if (!path || !gguf)
+        return dpi_fail(err, DPI_STATUS_ARG, "the path or the place for the result is NULL");
+    DPI_TRY(dpi_gguf_open_one(path, use_mmap, &g, err));
+    return join(g, path, use_mmap, gguf, err);
+}
+
+dpi_status dpi_gguf_open_buffer(const void *data, size_t n_bytes, dpi_gguf **gguf, dpi_error *err) {
+    dpi_gguf *g;
+    DPI_TRY(dpi_gguf_buffer_one(data, n_bytes, &g, err));
+    return join(g, NULL, false, gguf, err);
 }

@@ -77,8 +77,14 @@ void call_completed(void *user, struct MHD_Connection *connection, void **state,
 
 /* A header field of the request; NULL: there is none. */
 const char *call_field(const call *c, const char *name);
-/* With the JSON, a string of dpi_private_malloc, which is released; NULL: no memory. */
+/* From here on the server's end waits for its reply. */
+void call_count(call *c);
+/* A string of dpi_private_malloc, which is released; NULL: no memory. */
 enum MHD_Result call_send(call *c, int code, char *text, const char *type);
+enum MHD_Result call_send_json(call *c, int code, char *json);
+/* The same in two steps, with header fields between. */
+struct MHD_Response *call_text_response(const call *c, char *text, const char *type);
+enum MHD_Result call_send_response(call *c, int code, struct MHD_Response *response);
 enum MHD_Result call_refuse(call *c, const refusal *why);
 /* The answer c->a as events. */
 enum MHD_Result call_stream(call *c);

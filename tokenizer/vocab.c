@@ -1,5 +1,4 @@
-/* vocab.c - reads tokenizer.ggml.* from a GGUF file, refuses what contradicts itself, and
- * answers for single tokens. */
+/* vocab.c - reads tokenizer.ggml.* from a GGUF file, refuses what contradicts itself. */
 #include "tokenizer/vocab.h"
 
 #include <inttypes.h>
@@ -51,53 +50,7 @@ static bool text_is(const dpi_token *token, const char *text) {
     return token->n_bytes == strlen(text) && memcmp(token->text, text, token->n_bytes) == 0;
 }
 
-/* ---- Lookup by text ------------------------------------------------------------------------ */
-
-static int compare_text(const dpi_token *token, const char *text, size_t n_bytes) {
-    if (token->n_bytes != n_bytes)
-        return token->n_bytes < n_bytes ? -1 : 1;
-    return memcmp(token->text, text, n_bytes);
-}
-
-/* Polynomial hashes of short texts differ in their low bits only: spread them. */
-static uint32_t bucket_of(const dpi_vocab *v, uint64_t hash) {
-    return (uint32_t)(hash * 0xd6e8feb86659fd93u >> (64 - v->bucket_bits));
-}
-
-int32_t dpi_vocab_find_hash(const dpi_vocab *v, const char *text, size_t n_bytes, uint64_t hash) {
-    if (n_bytes == 0 || n_bytes > v->max_bytes)
-        return -1;
-    uint32_t b = bucket_of(v, hash), low = v->buckets[b], high = v->buckets[b + 1];
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        const dpi_vocab_entry *e = &v->entries[mid];
-        int order = e->hash != hash ? (e->hash < hash ? -1 : 1)
-                                    : compare_text(&v->tokens[e->id], text, n_bytes);
-        if (order == 0)
-            return e->id;
-        if (order < 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return -1;
-}
-
-int32_t dpi_vocab_find(const dpi_vocab *v, const char *text, size_t n_bytes) {
-    if (n_bytes > v->max_bytes)
-        return -1;
-    return dpi_vocab_find_hash(v, text, n_bytes, dpi_text_hash(text, n_bytes));
-}
-
-int32_t dpi_vocab_find_plain(const dpi_vocab *v, const char *text, size_t n_bytes) {
-    int32_t id = dpi_vocab_find(v, text, n_bytes);
-    if (id < 0)
-        return -1;
-    uint8_t type = v->tokens[id].type;
-    bool special = type == DPI_TOKEN_CONTROL || type == DPI_TOKEN_UNKNOWN ||
-                   type == DPI_TOKEN_BYTE || (type == DPI_TOKEN_UNUSED && v->kind->byte_level);
-    return special ? -1 : id;
-}
+/* ---- The index ------------------------------------------------------------------------------- */
 
 /* Order of the index. qsort has no context argument: while sorting, entries carry their token. */
 typedef struct sort_entry {
@@ -112,7 +65,7 @@ static int compare_entry(const void *x, const void *y) {
         return a->bucket < b->bucket ? -1 : 1;
     if (a->hash != b->hash)
         return a->hash < b->hash ? -1 : 1;
-    return compare_text(a->token, b->token->text, b->token->n_bytes);
+    return dpi_token_compare(a->token, b->token->text, b->token->n_bytes);
 }
 
 /* Fills the index from sorted entries. Two tokens of one text are an error: merging could not
@@ -150,7 +103,7 @@ static dpi_status build_index(loader *l) {
             const dpi_token *t = &v->tokens[i];
             uint64_t hash = dpi_text_hash(t->text, t->n_bytes);
             if (t->n_bytes > 0)
-                sorted[v->n_entries++] = (sort_entry){hash, t, bucket_of(v, hash)};
+                sorted[v->n_entries++] = (sort_entry){hash, t, dpi_vocab_bucket(v, hash)};
         }
         qsort(sorted, (size_t)v->n_entries, sizeof *sorted, compare_entry);
         status = fill_index(l, sorted);
@@ -160,24 +113,6 @@ static dpi_status build_index(loader *l) {
 }
 
 /* ---- Reading ------------------------------------------------------------------------------- */
-
-size_t dpi_unmark_spaces(char *text, size_t n_bytes) {
-    const size_t n_mark = strlen(DPI_SPACE_MARK);
-    size_t n = 0;
-    for (size_t i = 0; i < n_bytes; n++) {
-        const bool is_mark = n_bytes - i >= n_mark && memcmp(text + i, DPI_SPACE_MARK, n_mark) == 0;
-        text[n] = is_mark ? ' ' : text[i];
-        i += is_mark ? n_mark : 1;
-    }
-    return n;
-}
-
-void dpi_str_printable(dpi_str text, char *out, size_t size) {
-    size_t n = 0;
-    for (; n + 1 < size && n < text.n_bytes; n++)
-        out[n] = text.data[n] > ' ' && text.data[n] <= '~' ? text.data[n] : '?';
-    out[n] = '\0';
-}
 
 static dpi_status load_kind(loader *l) {
     const char *key = "tokenizer.ggml.model";
@@ -520,27 +455,3 @@ void dpi_vocab_free(dpi_vocab *vocab) {
     dpi_bpe_free(vocab->bpe);
     free(vocab);
 }
-
-/* ---- Answers ------------------------------------------------------------------------------- */
-
-static const dpi_token *token_at(const dpi_vocab *vocab, int32_t token) {
-    return token >= 0 && token < vocab->n_tokens ? &vocab->tokens[token] : NULL;
-}
-
-int32_t dpi_vocab_size(const dpi_vocab *vocab) { return vocab->n_tokens; }
-
-int32_t dpi_vocab_bos(const dpi_vocab *vocab) { return vocab->bos; }
-
-int32_t dpi_vocab_is_eog(const dpi_vocab *vocab, int32_t token) {
-    const dpi_token *t = token_at(vocab, token);
-    return t && t->is_eog;
-}
-
-int32_t dpi_vocab_is_control(const dpi_vocab *vocab, int32_t token) {
-    const dpi_token *t = token_at(vocab, token);
-    return t && (t->type == DPI_TOKEN_CONTROL || t->type == DPI_TOKEN_UNKNOWN);
-}
-
-int32_t dpi_vocab_chat(const dpi_vocab *vocab) { return vocab->chat; }
-
-int32_t dpi_vocab_chat_nearest(const dpi_vocab *vocab) { return vocab->nearest; }

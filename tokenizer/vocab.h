@@ -109,6 +109,10 @@ static inline uint64_t dpi_text_hash(const char *text, size_t n_bytes) {
 int32_t dpi_vocab_find(const dpi_vocab *vocab, const char *text, size_t n_bytes);
 int32_t dpi_vocab_find_hash(const dpi_vocab *vocab, const char *text, size_t n_bytes,
                             uint64_t hash);
+/* The bucket of the index that a text of this hash is in. */
+uint32_t dpi_vocab_bucket(const dpi_vocab *vocab, uint64_t hash);
+/* Below 0, 0, above 0: the order of the token's text and this one, by length and then bytes. */
+int dpi_token_compare(const dpi_token *token, const char *text, size_t n_bytes);
 
 /* The same, but only what plain text may become: -1 for control, unknown and byte tokens, and in
  * byte-level BPE for unused ones. */

@@ -10,18 +10,6 @@
 
 /* ---- Where they lie -------------------------------------------------------------------------- */
 
-/* Tensors of a layer lie one after the other; with a base matrices take no room (graph.h). */
-dpi_train_tensor dpi_train_next_tensor(const dpi_graph_shape *s, const dpi_shape *sizes,
-                                       const dpi_arch_tensor *a, int64_t *end) {
-    dpi_train_tensor t = {.offset = *end};
-    if (!dpi_arch_has(a, sizes))
-        return t;
-    t.n_in = dpi_extent_of(sizes, a->n_in);
-    t.n_rows = a->n_out ? dpi_extent_of(sizes, a->n_out) : 0;
-    *end += s->base && !a->is_array ? 0 : dpi_train_tensor_size(&t);
-    return t;
-}
-
 dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *s, int32_t layer,
                                         const dpi_arch_tensor *wanted) {
     const dpi_shape sizes = dpi_graph_sizes(s, layer);

@@ -51,7 +51,8 @@ typedef struct dpi_statistic_ops {
 typedef struct dpi_mechanism_ops {
     dpi_mechanism_info info;
     const struct dpi_method_ops *sampler; /* a token sampler, whose name, words and parameters are
-                                             those of its method; else NULL */
+                                             those of its method, and whose hooks are those of
+                                             samplers.h; else NULL */
     const dpi_parameter *const *parameters; /* ended by NULL; at most DPI_MECHANISM_VALUES_MAX */
     uint32_t adjacencies; /* bits 1 << dpi_adjacency: those that it is proven for */
     bool has_records; /* it takes several records of a unit: max_per_unit may be above 0 */
@@ -76,6 +77,22 @@ typedef struct dpi_mechanism_ops {
     /* Its lines of the statement, beside those of its parameters with a label. */
     void (*facts)(const dpi_claim *claim, const dpi_claim_part *part, dpi_facts *facts);
 } dpi_mechanism_ops;
+
+/* ---- What a part of a claim says: its mechanism's hooks (claim_parts.c) ------------------------ */
+
+dpi_status dpi_part_settle(const dpi_claim *claim, dpi_claim_part *part, dpi_error *err);
+/* Adds what it costs a ledger. Errors: UNSUPPORTED (that cannot be counted), LIMIT. */
+dpi_status dpi_part_cost_add(const dpi_claim *claim, const dpi_claim_part *part, dpi_cost *cost,
+                             dpi_error *err);
+/* NULL: there is a guarantee. */
+const char *dpi_part_warning(const dpi_claim *claim, const dpi_claim_part *part);
+void dpi_part_facts(const dpi_claim *claim, const dpi_claim_part *part, dpi_facts *facts);
+/* Ended by NULL: static sentences, or `list`. */
+const char *const *dpi_part_assumptions(const dpi_claim *claim, const dpi_claim_part *part,
+                                        const char *list[DPI_ASSUMPTIONS_MAX + 1]);
+void dpi_part_done(const dpi_claim *claim, const dpi_claim_part *part, struct dpi_text *text);
+
+/* ---- The registry ---------------------------------------------------------------------------- */
 
 /* NULL if there is no such mechanism. */
 const dpi_mechanism_ops *dpi_mechanism_ops_get(int32_t id);

@@ -11,11 +11,10 @@
 #define DPI_SAMPLER_ROW(method)                                                                    \
     {                                                                                              \
         .info = {.proof = "dp/PRIVACY.md section 1", .is_parallel = 1, .runs = "texts"},          \
-        .sampler = &(method), .settle = dpi_sampler_part_settle, .cost = dpi_sampler_part_cost,    \
-        .warning = dpi_sampler_part_warning, .facts = dpi_sampler_part_facts,                      \
-        .assume = dpi_sampler_part_assume, .done = dpi_sampler_part_done,                          \
+        .sampler = &(method),                                                                      \
         .output = "all tokens of all texts, in their order, and where each text ends"              \
     }
+/* The hooks of dpi_mechanism_ops, which are the same for all methods: claim_parts.c calls them. */
 dpi_status dpi_sampler_part_settle(const dpi_claim *claim, dpi_claim_part *part, dpi_error *err);
 dpi_status dpi_sampler_part_cost(const dpi_claim *claim, const dpi_claim_part *part,
                                  dpi_cost *cost, dpi_error *err);

@@ -22,8 +22,6 @@ static dpi_status check(const dpi_sampler *s, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-DPI_STRUCT_DEFAULTS(dpi_part, .count = 1)
-
 dpi_status dpi_sampler_begin_part(dpi_sampler *s, const dpi_part *part, dpi_error *err) {
     if (!s)
         return dpi_fail(err, DPI_STATUS_ARG, "the sampler is NULL");

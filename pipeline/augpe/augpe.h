@@ -67,7 +67,7 @@ struct dpi_augpe {
     bool failed;
 };
 
-/* ---- augpe.c --------------------------------------------------------------------------------- */
+/* ---- candidate_jobs.c ------------------------------------------------------------------------ */
 
 bool dpi_augpe_is_cancelled(const dpi_augpe *f);
 /* Public: the next 64 bits; uniform in [0, 1). */

@@ -217,7 +217,7 @@ static json_t *part_follows(const dpi_claim *c, const dpi_claim_part *p) {
                           p->rho > 0 ? json_real(p->rho) : json_null(), "epsilon",
                           real_json(p->epsilon));
     bool ok = o;
-    dpi_mechanism_ops_get(p->mechanism)->facts(c, p, &l);
+    dpi_part_facts(c, p, &l);
     for (size_t i = 0; i < l.n && ok; i++)
         if (facts[i].where & DPI_FACT_REALISED)
             ok = json_object_set_new(o, facts[i].key, fact_json(&facts[i])) == 0;

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/format.h"
 #include "base/status.h"
 #include "base/struct.h"
 #include "dp/exact/mean.h"
@@ -193,19 +192,8 @@ dpi_status dpi_claim_cost(const dpi_claim *c, dpi_cost *cost, dpi_error *err) {
     dpi_cost_init(&made);
     for (int32_t i = 0; i < c->n_parts; i++) {
         const dpi_claim_part *p = &c->parts[i];
-        const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
         n_costly += !(p->is_pure && p->epsilon == 0);
-        if (m->cost) {
-            DPI_TRY(m->cost(c, p, &made, err));
-            continue;
-        }
-        if (p->n_cost == 0)
-            return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                            "what %s costs cannot be counted by a ledger",
-                            dpi_mechanism_name(p->mechanism));
-        for (int32_t k = 0; k < p->n_cost; k++)
-            DPI_TRY(dpi_cost_add(&made, p->cost[k].kind, p->cost[k].n, p->cost[k].x, p->cost[k].q,
-                                 err));
+        DPI_TRY(dpi_part_cost_add(c, p, &made, err));
     }
     if ((made.subsample > 0 || made.allocation > 0) && n_costly > 1)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
@@ -246,7 +234,7 @@ dpi_status dpi_claim_settle(dpi_claim *c, dpi_error *err) {
         DPI_TRY(check_part(c, p, err));
         p->rho = p->epsilon = 0;
         p->is_pure = p->n_cost = 0;
-        DPI_TRY(dpi_mechanism_ops_get(p->mechanism)->settle(c, p, err));
+        DPI_TRY(dpi_part_settle(c, p, err));
     }
     DPI_TRY(check_released(c, err));
     DPI_TRY(compose(c, err));
@@ -257,10 +245,8 @@ dpi_status dpi_claim_settle(dpi_claim *c, dpi_error *err) {
 
 const char *dpi_claim_warning(const dpi_claim *c) {
     const char *why = NULL;
-    for (int32_t i = 0; i < c->n_parts && !why; i++) {
-        const dpi_mechanism_ops *m = dpi_mechanism_ops_get(c->parts[i].mechanism);
-        why = m->warning ? m->warning(c, &c->parts[i]) : NULL;
-    }
+    for (int32_t i = 0; i < c->n_parts && !why; i++)
+        why = dpi_part_warning(c, &c->parts[i]);
     if (!why)
         why = dpi_randomness_warning(c->randomness);
     return !why && isinf(c->epsilon) ? "no bound of epsilon is known" : why;

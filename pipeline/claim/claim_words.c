@@ -126,7 +126,7 @@ static void add_part(dpi_facts *l, const dpi_claim *c, const dpi_claim_part *p) 
                        m->info.runs);
     for (int32_t i = 0; (q = dpi_mechanism_parameter_get(p->mechanism, i)) && !m->sampler; i++)
         add_parameter(l, q, p, p->values[i]);
-    m->facts(c, p, l);
+    dpi_part_facts(c, p, l);
 }
 
 /* What all work on the dataset comes to. */

@@ -1,19 +1,12 @@
-/* finetune.c - see dpinfer/finetune.h: the object, its checkpoint, its steps. */
+/* finetune.c - see dpinfer/finetune.h: the object, its plan, its steps. */
 #include "dp/mechanism/gradients.h"
 #include "pipeline/finetune/finetune.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/format.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/struct.h"
@@ -21,7 +14,6 @@
 #include "dpinfer/process.h"
 #include "dp/exact/poisson.h"
 #include "engine/model.h"
-#include "train/checkpoint.h"
 
 static dpi_status no_memory(dpi_error *err) {
     return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the training");
@@ -42,26 +34,15 @@ static dpi_status make_instructions(dpi_finetune *f, dpi_error *err) {
     return n > 0 && !f->counts ? no_memory(err) : DPI_STATUS_OK;
 }
 
-/* Other prompts than the record's own, of which its text is made less likely. */
-static int32_t wrong_count(const dpi_finetune_options *o) {
-    const int32_t others = o->n_labels > 0 ? o->n_labels - 1 : 0;
-    return !(o->mismatch > 0) ? 0 : o->n_wrong < others ? o->n_wrong : others;
-}
-
-/* Of the gradients, by its place in dp/mechanism/gradients.h. */
-static double value_of(const dpi_finetune *f, int value) {
-    return f->claim.parts[0].values[value];
-}
-
 static dpi_tuner_options tuner_options(const dpi_finetune *f) {
     const dpi_finetune_options *o = &f->options;
     return (dpi_tuner_options){
         .model = o->model, .full = o->full, .rank = o->rank, .alpha = o->alpha,
         .targets = o->targets,
         .seed = o->seed, .n_positions = o->n_positions, .n_threads = o->n_threads,
-        .share = (int64_t)(value_of(f, DPI_GRADIENTS_SAMPLING) * (double)DPI_POISSON_ONE),
+        .share = (int64_t)(dpi_finetune_value(f, DPI_GRADIENTS_SAMPLING) * (double)DPI_POISSON_ONE),
         .expected = o->n_expected, .clip = o->clip,
-        .sigma = value_of(f, DPI_GRADIENTS_SIGMA),
+        .sigma = dpi_finetune_value(f, DPI_GRADIENTS_SIGMA),
         .n_steps = o->n_steps, .lr = o->lr, .lr_floor = o->lr / 10, .n_warmup = o->n_warmup,
         .unbiased = o->unbiased, .least = .01, .cancel = o->cancel,
         .cancel_user = o->cancel_user, .ranks = o->ranks};
@@ -124,10 +105,6 @@ void dpi_finetune_free(dpi_finetune *f) {
 
 const dpi_claim *dpi_finetune_claim_of(const dpi_finetune *f) { return &f->claim; }
 
-int32_t dpi_finetune_steps_done(const dpi_finetune *f) {
-    return (int32_t)dpi_tuner_steps_done(f->tuner);
-}
-
 int32_t dpi_finetune_steps_unchanged(const dpi_finetune *f) {
     return (int32_t)dpi_tuner_steps_unchanged(f->tuner);
 }
@@ -142,7 +119,7 @@ enum { OTHER_BYTES = 5 << 18, GAPS = 256 };
 
 static int64_t rows_of_unit(const dpi_finetune_options *o) {
     return (int64_t)(dpi_records_has_units(o->records) ? o->max_per_unit : 1) *
-           (1 + wrong_count(o));
+           (1 + dpi_finetune_wrong_count(o));
 }
 
 dpi_status dpi_finetune_plan_of(const dpi_finetune_options *options, dpi_finetune_plan *plan,
@@ -169,7 +146,7 @@ dpi_status dpi_finetune_plan_of(const dpi_finetune_options *options, dpi_finetun
         OTHER_BYTES + (m.state_bytes + m.step_bytes + f.options.n_threads * m.thread_bytes) / GAPS;
     made.state_bytes = m.state_bytes, made.step_bytes = m.step_bytes;
     made.thread_bytes = m.thread_bytes, made.n_threads = f.options.n_threads;
-    made.record_bytes = o.n_units * rows_of_unit(&o) / (1 + wrong_count(&o)) *
+    made.record_bytes = o.n_units * rows_of_unit(&o) / (1 + dpi_finetune_wrong_count(&o)) *
                          (o.n_positions + 1) * (int64_t)sizeof(int32_t);
     made.memory_bytes = made.program_bytes + m.state_bytes + m.step_bytes +
                          made.n_threads * m.thread_bytes + made.record_bytes;
@@ -186,141 +163,13 @@ dpi_status dpi_finetune_measure(dpi_finetune *f, double *seconds, dpi_error *err
     return DPI_STATUS_OK;
 }
 
-/* ---- The checkpoint -------------------------------------------------------------------------- */
-
-static uint64_t hash_instructions(const dpi_instructions *in, uint64_t hash) {
-    for (int32_t i = 0; i < in->n; i++) {
-        dpi_prompts_info info;
-        dpi_prompts_info_init(&info);
-        if (dpi_prompts_info_get(in->prompts[i], &info, NULL) == DPI_STATUS_OK)
-            hash = dpi_hash(hash, dpi_prompts_public(in->prompts[i]),
-                            (size_t)info.n_public * sizeof(int32_t));
-        if (in->labels)
-            hash = dpi_hash(hash, in->labels[i], strlen(in->labels[i]) + 1);
-    }
-    return in->attributes ? dpi_hash(hash, in->attributes, strlen(in->attributes)) : hash;
-}
-
-/* Everything public that the steps depend on; of the model its name and its norms. */
-static uint64_t hash_task(const dpi_finetune *f) {
-    const dpi_finetune_options *o = &f->options;
-    const dpi_claim *c = &f->claim;
-    const double reals[] = {c->delta, value_of(f, DPI_GRADIENTS_SIGMA),
-                            value_of(f, DPI_GRADIENTS_SAMPLING), o->n_expected,
-                            o->clip, o->full ? 0 : o->alpha, o->lr, o->mismatch};
-    const int64_t integers[] = {c->n_units, o->n_steps, c->max_per_unit, o->full ? 0 : o->rank,
-                                o->full ? 0 : o->targets, o->n_warmup, o->unbiased, o->n_positions,
-                                o->seeded, c->record_kind, dpi_finetune_histogram_scale(c),
-                                (int64_t)o->seed, o->loss_on_all,
-                                wrong_count(o), o->full, (int64_t)dpi_model_mark(o->model)};
-    uint64_t hash = dpi_hash(DPI_HASH_INIT, reals, sizeof reals);
-    hash = dpi_hash(hash, integers, sizeof integers);
-    hash = hash_instructions(&f->instructions, hash);
-    return dpi_hash(hash, c->model_name, strlen(c->model_name));
-}
-
-/* Of a checkpoint. */
-static uint64_t configuration(const dpi_finetune *f) {
-    const dpi_finetune_options *o = &f->options;
-    const uint64_t hash = hash_task(f);
-    return o->ledger ? dpi_hash(hash, o->dataset, strlen(o->dataset)) : hash;
-}
-
-/* In the checkpoint's words: `epoch` is the charge, `row` what is left of a seed's bits. */
-static dpi_checkpoint state_of(const dpi_finetune *f) {
-    return (dpi_checkpoint){.config_hash = configuration(f),
-                            .n_params = dpi_tuner_lora(f->tuner)->n_params +
-                                        dpi_finetune_count_size(f),
-                            .step = dpi_finetune_steps_done(f),
-                            .epoch = f->charge,
-                            .row = (int64_t)(f->bits & INT64_MAX)};
-}
-
-/* With a histogram its counts stand behind the adapters, as the bits that they are. */
-static dpi_status write_checkpoint(const dpi_finetune *f, const float *const arrays[3],
-                                   dpi_error *err) {
-    const dpi_checkpoint state = state_of(f);
-    const size_t n = (size_t)dpi_tuner_lora(f->tuner)->n_params, n_all = (size_t)state.n_params;
-    if (!f->counts)
-        return dpi_checkpoint_write(f->options.checkpoint, &state, arrays, err);
-    float *all = dpi_calloc(3 * n_all, sizeof *all);
-    if (!all)
-        return no_memory(err);
-    for (size_t i = 0; i < 3; i++)
-        memcpy(all + i * n_all, arrays[i], n * sizeof *all);
-    memcpy(all + n, f->counts, (n_all - n) * sizeof *all);
-    const float *const longer[] = {all, all + n_all, all + 2 * n_all};
-    const dpi_status status = dpi_checkpoint_write(f->options.checkpoint, &state, longer, err);
-    free(all);
-    return status;
-}
-
-dpi_status dpi_finetune_keep(dpi_finetune *f, dpi_error *err) {
-    const float *arrays[3];
-    int64_t n_steps;
-    if (!f->options.checkpoint || !f->begun)
-        return DPI_STATUS_OK;
-    dpi_tuner_state(f->tuner, arrays, &n_steps);
-    DPI_TRY(write_checkpoint(f, arrays, err));
-    f->n_kept = (int32_t)n_steps;
-    return DPI_STATUS_OK;
-}
-
-/* A lock of its own file: the checkpoint is replaced as a whole. */
-static dpi_status lock_checkpoint(dpi_finetune *f, dpi_error *err) {
-    const char *path = f->options.checkpoint;
-    const size_t n = strlen(path) + sizeof ".lock";
-    struct stat st;
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* before a lock is made beside a device */
-        return dpi_fail(err, DPI_STATUS_IO, "cannot read %s: it is not a regular file", path);
-    char *name = malloc(n);
-    if (!name)
-        return no_memory(err);
-    snprintf(name, n, "%s.lock", path);
-    f->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    const int reason = errno;
-    free(name);
-    if (f->lock < 0)
-        return dpi_fail(err, dpi_status_of_errno(reason), "cannot make %s.lock: %s", path,
-                        dpi_reason(reason));
-    if (flock(f->lock, LOCK_EX | LOCK_NB) == 0)
-        return DPI_STATUS_OK;
-    return dpi_fail(err, DPI_STATUS_STATE, "another process trains with the checkpoint %s", path);
-}
-
-/* *found: the training goes on where the file ends. */
-static dpi_status resume(dpi_finetune *f, int32_t *found, dpi_error *err) {
-    dpi_checkpoint state = state_of(f);
-    const size_t n = (size_t)state.n_params, n_counts = (size_t)dpi_finetune_count_size(f);
-    *found = 0;
-    if (!f->options.checkpoint)
-        return DPI_STATUS_OK;
-    DPI_TRY(lock_checkpoint(f, err));
-    float *all = dpi_calloc(3 * n, sizeof *all);
-    if (!all)
-        return no_memory(err);
-    float *const arrays[] = {all, all + n, all + 2 * n};
-    dpi_status status =
-        dpi_checkpoint_read(f->options.checkpoint, &state, arrays, "threads", found, err);
-    if (status == DPI_STATUS_OK && *found) {
-        status = dpi_tuner_restore(f->tuner, (const float *const *)arrays, state.step, err);
-        f->charge = state.epoch;
-        f->bits = (uint64_t)state.row;
-        f->n_kept = (int32_t)state.step;
-        if (f->counts)
-            memcpy(f->counts, all + n - n_counts, n_counts * sizeof *all);
-    }
-    free(all);
-    return status;
-}
-
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
 static dpi_example_format format_of(const dpi_finetune *f) {
     const dpi_finetune_options *o = &f->options;
     return (dpi_example_format){
         .model = o->model, .instructions = &f->instructions, .n_positions = o->n_positions,
-        .n_wrong = wrong_count(o), .mismatch = (float)o->mismatch,
+        .n_wrong = dpi_finetune_wrong_count(o), .mismatch = (float)o->mismatch,
         .loss_on_all = o->loss_on_all != 0,
         .max_per_unit = dpi_records_has_units(o->records) ? o->max_per_unit : 1,
         .cancel = o->cancel, .cancel_user = o->cancel_user};
@@ -347,7 +196,7 @@ static dpi_status follow_first(dpi_finetune *f, dpi_error *err) {
 /* Whether this rank has the options, the model and the records of rank 0. */
 static dpi_status agree(dpi_finetune *f, dpi_error *err) {
     const dpi_train_ranks *ranks = f->options.ranks;
-    const uint64_t own[2] = {hash_task(f), dpi_examples_hash(&f->examples)};
+    const uint64_t own[2] = {dpi_finetune_hash_task(f), dpi_examples_hash(&f->examples)};
     uint64_t first[2] = {own[0], own[1]};
     DPI_TRY(ranks->share(ranks->user, first, sizeof first, err));
     if (first[0] == own[0] && first[1] == own[1])
@@ -363,7 +212,7 @@ dpi_status dpi_finetune_begin(dpi_finetune *f, dpi_error *err) {
     if (f->begun)
         return dpi_fail(err, DPI_STATUS_STATE, "the training has begun already");
     f->bits = o->seed & INT64_MAX;
-    DPI_TRY(resume(f, &found, err));
+    DPI_TRY(dpi_finetune_resume(f, &found, err));
     /* On the disk before a record is read; a charge that is not kept counts all the same. */
     DPI_TRY(found ? dpi_finetune_recall(f, err) : dpi_finetune_charge(f, err));
     f->begun = true;
@@ -374,7 +223,9 @@ dpi_status dpi_finetune_begin(dpi_finetune *f, dpi_error *err) {
     DPI_TRY(dpi_examples_read(o->records, &format, &f->examples, err));
     if (o->ranks)
         DPI_TRY(agree(f, err));
-    return dpi_finetune_draw_counts(f, err);
+    bool drawn;
+    DPI_TRY(dpi_finetune_draw_counts(f, &drawn, err));
+    return drawn ? dpi_finetune_keep(f, err) : DPI_STATUS_OK;
 }
 
 dpi_status dpi_finetune_step(dpi_finetune *f, dpi_error *err) {

@@ -26,12 +26,30 @@ struct dpi_finetune {
                           of units of each label; NULL: there is none */
 };
 
+/* Other prompts than the record's own, of which its text is made less likely. */
+static inline int32_t dpi_finetune_wrong_count(const dpi_finetune_options *o) {
+    const int32_t others = o->n_labels > 0 ? o->n_labels - 1 : 0;
+    return !(o->mismatch > 0) ? 0 : o->n_wrong < others ? o->n_wrong : others;
+}
+
+/* Of the gradients, by its place in dp/mechanism/gradients.h. */
+static inline double dpi_finetune_value(const dpi_finetune *f, int value) {
+    return f->claim.parts[0].values[value];
+}
+
+/* Everything public that the steps depend on; of the model its name and its norms. */
+uint64_t dpi_finetune_hash_task(const dpi_finetune *f);
+/* *found: the training goes on where the checkpoint ends. Errors: STATE (another process has it),
+ * IO, FORMAT, MEMORY. */
+DPI_MUST_CHECK dpi_status dpi_finetune_resume(dpi_finetune *f, int32_t *found, dpi_error *err);
+
 /* Fills the claim: q, sigma, epsilon. */
 DPI_MUST_CHECK dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err);
 /* Numbers of `counts`; 0: there is no histogram. */
 int32_t dpi_finetune_count_size(const dpi_finetune *f);
-/* Counts the units of each label, with noise, unless that is done. Errors: MEMORY, ENTROPY. */
-DPI_MUST_CHECK dpi_status dpi_finetune_draw_counts(dpi_finetune *f, dpi_error *err);
+/* Counts the units of each label, with noise, unless that is done: *drawn, to be kept then, as a
+ * second draw would be a second release. Errors: MEMORY, ENTROPY. */
+DPI_MUST_CHECK dpi_status dpi_finetune_draw_counts(dpi_finetune *f, bool *drawn, dpi_error *err);
 /* What the histogram has of epsilon, rounded up; 0: there is none. */
 double dpi_finetune_histogram_epsilon(const dpi_claim *claim);
 /* The scale of its noise; 0: there is none. */

@@ -49,10 +49,11 @@ static dpi_status draw(dpi_finetune *f, int64_t *counts, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-/* Rank 0 alone. A second draw would be a second release: the checkpoint has the first one. */
-dpi_status dpi_finetune_draw_counts(dpi_finetune *f, dpi_error *err) {
+/* Rank 0 alone. */
+dpi_status dpi_finetune_draw_counts(dpi_finetune *f, bool *drawn, dpi_error *err) {
     const dpi_train_ranks *ranks = f->options.ranks;
     const size_t n_bytes = (size_t)f->instructions.n * sizeof(int64_t);
+    *drawn = false;
     if (!f->counts || f->counts[0] || (ranks && ranks->index > 0))
         return DPI_STATUS_OK;
     int64_t *counts = dpi_private_malloc(n_bytes);
@@ -60,5 +61,6 @@ dpi_status dpi_finetune_draw_counts(dpi_finetune *f, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the numbers of units");
     const dpi_status status = draw(f, counts, err);
     dpi_private_free(counts);
-    return status == DPI_STATUS_OK ? dpi_finetune_keep(f, err) : status;
+    *drawn = status == DPI_STATUS_OK;
+    return status;
 }

@@ -37,7 +37,7 @@ static void put_done(dpi_text *t, const dpi_claim *c) {
     for (int32_t i = 0; i < c->n_parts; i++) {
         if (i > 0)
             dpi_text_add(t, " ");
-        dpi_mechanism_ops_get(c->parts[i].mechanism)->done(c, &c->parts[i], t);
+        dpi_part_done(c, &c->parts[i], t);
     }
 }
 

@@ -132,12 +132,9 @@ static bool append(json_t *list, const char *text) {
 }
 
 static bool add_assumptions(json_t *list, const dpi_claim *c, const dpi_claim_part *p) {
-    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
-    const char *own[DPI_ASSUMPTIONS_MAX + 1] = {NULL};
-    const char *const *all = m->assumptions ? m->assumptions : own;
+    const char *own[DPI_ASSUMPTIONS_MAX + 1];
+    const char *const *all = dpi_part_assumptions(c, p, own);
     bool ok = list;
-    if (m->assume)
-        m->assume(c, p, own);
     for (; *all && ok; all++)
         ok = append(list, *all);
     return ok;

@@ -18,7 +18,7 @@ static void add_steering(const dpi_run_steering *s, int32_t rank, dpi_claim *c) 
     part->values[DPI_STEERING_NUMBERS] = (double)s->layers * s->width;
     part->values[DPI_STEERING_RANK] = rank;
     dpi_to_hex(s->tensors, sizeof s->tensors, part->text);
-    if (dpi_mechanism_ops_get(part->mechanism)->settle(c, part, NULL) != DPI_STATUS_OK)
+    if (dpi_part_settle(c, part, NULL) != DPI_STATUS_OK)
         c->epsilon = INFINITY; /* nothing is proven of it */
 }
 

@@ -28,7 +28,7 @@ static void check_noise(dpi_finetune *f) {
     double squares = 0;
     for (int k = 0; k < DRAWS; k++) {
         f->counts[0] = 0;
-        assert_ok(dpi_finetune_draw_counts(f, ERR));
+        assert_ok(dpi_finetune_draw_counts(f, &(bool){false}, ERR));
         for (int i = 0; i < N_LABELS; i++)
             squares += pow(f->counts[1 + i] - (i < 2), 2);
     }

@@ -213,7 +213,9 @@ TEST(test_noise) {
     OWN(dpi_finetune) f = begin(&o);
     for (int k = 0; k < N; k++) {
         f->counts[0] = 0; /* drawn anew */
-        assert_ok(dpi_finetune_draw_counts(f, ERR));
+        bool drawn = false;
+        assert_ok(dpi_finetune_draw_counts(f, &drawn, ERR));
+        assert_true(drawn);
         for (int i = 0; i < N_LABELS; i++) {
             const double noise = f->counts[1 + i] - wanted[i];
             squares += noise * noise;

@@ -405,7 +405,7 @@ TEST(test_counts_of_training) {
     for (int k = 0; k < DRAWS; k++) {
         double z[N_LABELS];
         f->counts[0] = 0; /* not drawn yet */
-        assert_ok(dpi_finetune_draw_counts(f, ERR));
+        assert_ok(dpi_finetune_draw_counts(f, &(bool){false}, ERR));
         for (int i = 0; i < N_LABELS; i++)
             sum[i] += z[i] = f->counts[1 + i] - true_counts[i];
         for (int i = 0; i < N_LABELS; i++) {

@@ -4,9 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,103 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/terminal/output_end.h"
 #include "tools/terminal/program_system.h"
 #include "tools/terminal/signals.h"
 #include "tools/terminal/terminal.h"
 
-/* ---- What a signal that ends the program finds ----------------------------------------------- */
-
-enum { MAX_OPEN = 16, RESERVE_BYTES = 1 << 14 };
-static output *volatile opened[MAX_OPEN];
-
-/* Between hold and release no handler runs in this thread, which is the one that they run in. A
- * signal waits that long: nothing there may wait for a reader. */
-static sigset_t hold(void) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    return before;
-}
-
-static void release(sigset_t before) { pthread_sigmask(SIG_SETMASK, &before, NULL); }
-
-static void remember(output *o) {
-    for (int i = 0; i < MAX_OPEN; i++)
-        if (!opened[i]) {
-            opened[i] = o;
-            return;
-        }
-}
-
-static void forget(const output *o) {
-    for (int i = 0; i < MAX_OPEN; i++)
-        if (opened[i] == o)
-            opened[i] = NULL;
-}
-
-/* The temporary file under its name, if no file has that. 0, or -1 with errno. */
-static int appear_new(const output *o) {
-    if (system_rename_new(o->temporary, o->target) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return -1;
-    if (link(o->temporary, o->target) == 0) /* a file system without it */
-        return unlink(o->temporary);
-    if (errno == EEXIST || access(o->target, F_OK) == 0) {
-        errno = EEXIST;
-        return -1;
-    }
-    return rename(o->temporary, o->target); /* and without links */
-}
-
-static int appear(const output *o) {
-    return o->replaces ? rename(o->temporary, o->target) : appear_new(o);
-}
-
-/* A pipe that has room has it for so many bytes. */
-static size_t chunk(size_t n_bytes) { return n_bytes < PIPE_BUF ? n_bytes : PIPE_BUF; }
-
-static bool has_room(int fd, int milliseconds) {
-    struct pollfd ready = {.fd = fd, .events = POLLOUT};
-    return poll(&ready, 1, milliseconds) == 1;
-}
-
-/* Nothing to a pipe that is full: its reader may be gone for good. */
-static void put(int fd, const char *text, size_t n_bytes) {
-    while (n_bytes > 0 && has_room(fd, 0)) {
-        const ssize_t written = write(fd, text, chunk(n_bytes));
-        if (written <= 0)
-            return;
-        text += written;
-        n_bytes -= (size_t)written;
-    }
-}
-
-void output_say(const char *text) {
-    if (text)
-        put(STDERR_FILENO, text, strlen(text));
-}
-
-static bool is_empty(const output *o) {
-    struct stat st;
-    return stat(o->temporary, &st) == 0 && st.st_size == 0;
-}
-
-void output_end_all(void) {
-    for (int i = 0; i < MAX_OPEN; i++) {
-        const output *o = opened[i];
-        if (o && (o->appears || !o->temporary)) {
-            put(o->fd, o->pending, o->n_pending);
-            put(o->fd, o->tail, strlen(o->tail));
-        }
-        if (!o || !o->temporary)
-            continue;
-        if (!o->appears || is_empty(o))
-            unlink(o->temporary);
-        else if (appear_new(o) != 0)
-            output_say(o->told);
-    }
-}
+enum { RESERVE_BYTES = 1 << 14 };
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
@@ -148,11 +54,11 @@ void output_tell_leftovers(const char *path) {
 
 /* A file that a handler knows from its first moment on. */
 static bool make_temporary(output *o) {
-    const sigset_t before = hold();
+    const sigset_t before = output_hold();
     o->fd = mkostemp(o->temporary, O_CLOEXEC);
     if (o->fd >= 0)
-        remember(o);
-    release(before);
+        output_remember(o);
+    output_release(before);
     return o->fd >= 0;
 }
 
@@ -229,7 +135,7 @@ int output_open(output *o, const char *path, bool replaces) {
     if (strcmp(path, "-") == 0) {
         o->name = "standard output";
         o->fd = STDOUT_FILENO;
-        remember(o);
+        output_remember(o);
         return CLI_OK;
     }
     if (is_regular(path, &mode)) {
@@ -243,7 +149,7 @@ int output_open(output *o, const char *path, bool replaces) {
     o->fd = open(path, O_WRONLY | O_CLOEXEC);
     const int reason = errno;
     signals_interrupt(false);
-    remember(o);
+    output_remember(o);
     if (o->fd < 0 && reason == EINTR && signals_stop())
         return signals_code();
     errno = reason;
@@ -272,18 +178,18 @@ int output_probe(const char *path) {
 /* Some of what is pending. It waits for a reader with signals let in, and writes with them held,
  * so that a handler knows how much is written. false with errno. */
 static bool write_pending(output *o) {
-    if (!has_room(o->fd, -1) && errno == EINTR)
+    if (!output_has_room(o->fd, -1) && errno == EINTR)
         return true;
-    const sigset_t before = hold();
+    const sigset_t before = output_hold();
     ssize_t n = 0;
-    if (has_room(o->fd, 0))
-        n = write(o->fd, o->pending, chunk(o->n_pending));
+    if (output_has_room(o->fd, 0))
+        n = write(o->fd, o->pending, output_chunk(o->n_pending));
     const int reason = errno;
     if (n > 0) {
         o->pending += n;
         o->n_pending -= (size_t)n;
     }
-    release(before);
+    output_release(before);
     errno = reason;
     return n >= 0 || reason == EINTR || reason == EAGAIN;
 }
@@ -322,11 +228,11 @@ int output_reserve(output *o, int64_t n_bytes) {
 /* What was written of a part goes. */
 static void undo_part(output *o, off_t from, const char *tail) {
     const int reason = errno;
-    const sigset_t before = hold();
+    const sigset_t before = output_hold();
     set_pending(o, NULL, 0, tail);
     if (from >= 0 && ftruncate(o->fd, from) == 0)
         lseek(o->fd, from, SEEK_SET);
-    release(before);
+    output_release(before);
     errno = reason;
 }
 
@@ -338,9 +244,9 @@ int output_write_part(output *o, const void *data, size_t n_bytes, const char *t
     if (from >= 0 && !reserve(o, from, n_bytes + strlen(tail)))
         return write_failed(o);
     memcpy(last_tail, o->tail, sizeof last_tail);
-    const sigset_t before = hold();
+    const sigset_t before = output_hold();
     set_pending(o, data, n_bytes, tail);
-    release(before);
+    output_release(before);
     while (o->n_pending > 0)
         if (!write_pending(o)) {
             undo_part(o, from, last_tail);
@@ -380,12 +286,12 @@ int output_write_anew(output *o, const void *data, size_t n_bytes, const void *o
         return output_show(o, data, n_bytes);
     if (o->failed)
         return CLI_FAILED;
-    const sigset_t before = hold();
+    const sigset_t before = output_hold();
     const bool ok = replace_all(o, data, n_bytes);
     const int reason = errno;
     if (!ok && !(n_old > 0 && replace_all(o, old, n_old)))
         o->appears = false; /* a part of it is of no use */
-    release(before);
+    output_release(before);
     errno = reason;
     return ok ? CLI_OK : write_failed(o);
 }
@@ -410,26 +316,26 @@ typedef enum { ENDED, LEFT, LEFT_BY_FAILURE } ended;
 
 static ended end_temporary(const output *o, output_end end) {
     struct stat st;
-    if (end == OUTPUT_PARTIAL && is_empty(o))
+    if (end == OUTPUT_PARTIAL && output_is_empty(o))
         end = OUTPUT_DROPPED;
     if (end == OUTPUT_PARTIAL && stat(o->target, &st) == 0)
         return LEFT;
     if (end == OUTPUT_DROPPED)
         return unlink(o->temporary), ENDED;
-    return appear(o) == 0 ? ENDED : LEFT_BY_FAILURE;
+    return output_appear(o) == 0 ? ENDED : LEFT_BY_FAILURE;
 }
 
 /* Closes, under the name or not, and no handler knows the output any more. false with errno. */
 static bool end_output(output *o, output_end end, ended *was) {
-    const sigset_t before = hold();
+    const sigset_t before = output_hold();
     const bool closed = o->fd < 0 || close(o->fd) == 0;
     int reason = errno;
     o->fd = -1;
     *was = o->temporary ? end_temporary(o, end) : ENDED;
     if (*was == LEFT_BY_FAILURE)
         reason = errno;
-    forget(o);
-    release(before);
+    output_forget(o);
+    output_release(before);
     errno = reason;
     return closed && *was != LEFT_BY_FAILURE;
 }
@@ -437,7 +343,7 @@ static bool end_output(output *o, output_end end, ended *was) {
 /* A file that has not failed ends where it was written to; else the text that was open ends. */
 static void finish_temporary(const output *o) {
     if (o->failed)
-        put(o->fd, o->tail, strlen(o->tail));
+        output_put(o->fd, o->tail, strlen(o->tail));
     const off_t end = lseek(o->fd, 0, SEEK_CUR);
     if (o->reserved > 0 && end >= 0 && ftruncate(o->fd, end) != 0)
         return; /* it keeps the room */

@@ -76,11 +76,4 @@ int output_close(output *o, output_end end);
  * CLI_OK. */
 int output_finish(output *o, output_end end, int code);
 
-/* For handlers of signals that end the program, in the thread that writes: files that may appear
- * do, other temporary ones go. A file that is there already stays as it is: the temporary one is
- * left beside it, and stderr says where. Async-signal-safe. */
-void output_end_all(void);
-/* To stderr, and async-signal-safe. NULL is nothing. */
-void output_say(const char *text);
-
 #endif

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "dpinfer/memory.h"
-#include "tools/terminal/output.h"
+#include "tools/terminal/output_end.h"
 
 static volatile sig_atomic_t stop_signal;
 static char *volatile words; /* of malloc */

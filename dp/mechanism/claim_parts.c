@@ -1,0 +1,59 @@
+/* claim_parts.c - what a part of a claim says: its mechanism; or, of a token sampler, what all of
+ * them say of their method. */
+#include "base/status.h"
+#include "dp/mechanism/samplers.h"
+
+dpi_status dpi_part_settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
+    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
+    return m->sampler ? dpi_sampler_part_settle(c, p, err) : m->settle(c, p, err);
+}
+
+dpi_status dpi_part_cost_add(const dpi_claim *c, const dpi_claim_part *p, dpi_cost *cost,
+                             dpi_error *err) {
+    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
+    if (m->sampler)
+        return dpi_sampler_part_cost(c, p, cost, err);
+    if (m->cost)
+        return m->cost(c, p, cost, err);
+    if (p->n_cost == 0)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "what %s costs cannot be counted by a ledger",
+                        dpi_mechanism_name(p->mechanism));
+    for (int32_t k = 0; k < p->n_cost; k++)
+        DPI_TRY(dpi_cost_add(cost, p->cost[k].kind, p->cost[k].n, p->cost[k].x, p->cost[k].q,
+                             err));
+    return DPI_STATUS_OK;
+}
+
+const char *dpi_part_warning(const dpi_claim *c, const dpi_claim_part *p) {
+    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
+    return m->sampler   ? dpi_sampler_part_warning(c, p)
+           : m->warning ? m->warning(c, p)
+                        : NULL;
+}
+
+void dpi_part_facts(const dpi_claim *c, const dpi_claim_part *p, dpi_facts *facts) {
+    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
+    if (m->sampler)
+        dpi_sampler_part_facts(c, p, facts);
+    else
+        m->facts(c, p, facts);
+}
+
+const char *const *dpi_part_assumptions(const dpi_claim *c, const dpi_claim_part *p,
+                                        const char *list[DPI_ASSUMPTIONS_MAX + 1]) {
+    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
+    list[0] = NULL;
+    if (m->sampler)
+        dpi_sampler_part_assume(c, p, list);
+    else if (m->assume)
+        m->assume(c, p, list);
+    return m->assumptions ? m->assumptions : (const char *const *)list;
+}
+
+void dpi_part_done(const dpi_claim *c, const dpi_claim_part *p, dpi_text *text) {
+    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
+    if (m->sampler)
+        dpi_sampler_part_done(c, p, text);
+    else
+        m->done(c, p, text);
+}
