@@ -78,7 +78,7 @@ typedef struct dpi_mechanism_ops {
     void (*facts)(const dpi_claim *claim, const dpi_claim_part *part, dpi_facts *facts);
 } dpi_mechanism_ops;
 
-/* ---- What a part of a claim says: its mechanism's hooks (claim_parts.c) ------------------------ */
+/* ---- What a part of a claim says: its mechanism's hooks (claim_parts.c) ---------------------- */
 
 dpi_status dpi_part_settle(const dpi_claim *claim, dpi_claim_part *part, dpi_error *err);
 /* Adds what it costs a ledger. Errors: UNSUPPORTED (that cannot be counted), LIMIT. */

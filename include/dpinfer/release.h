@@ -1,5 +1,5 @@
 /* release.h - records to released texts: everything that `dpinfer run` does. Part of
- * libdpinfer_full. examples/release.c is a whole program.
+ * libdpinfer_full. examples/private_text.c is a whole program.
  *
  *     dpi_release_open(&options, &release, &err);     settles every number; reads no record
  *         dpi_release_run, dpi_release_plan_get     what it guarantees and needs

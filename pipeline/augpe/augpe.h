@@ -109,7 +109,7 @@ DPI_MUST_CHECK dpi_status dpi_augpe_count(dpi_augpe *f, dpi_error *err);
 /* The same, noise, and the candidates that stay. */
 DPI_MUST_CHECK dpi_status dpi_augpe_choose(dpi_augpe *f, dpi_error *err);
 
-/* ---- settle.c -------------------------------------------------------------------------------- */
+/* ---- evolution_settle.c ---------------------------------------------------------------------- */
 
 /* Fills the claim of the options. */
 DPI_MUST_CHECK dpi_status dpi_augpe_make_claim(dpi_augpe *f, dpi_error *err);

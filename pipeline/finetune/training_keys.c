@@ -11,6 +11,7 @@
 #include "pipeline/finetune/finetune.h"
 #include "pipeline/finetune/task.h"
 #include "pipeline/journal/digest.h"
+#include "train/lora_file.h"
 
 #define KEY DPI_TASK_KEY
 

@@ -161,7 +161,7 @@ try "cmake" "$cmake" -S "$source/examples" -B "$work/cmake" -DCMAKE_PREFIX_PATH=
     -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$*"
 try "cmake --build" "$cmake" --build "$work/cmake"
 same cmake "$work/cmake/other_engine"
-try "release" "$work/cmake/release" "$source/models/dpinfer-4m-q8_0.gguf" \
+try "private_text" "$work/cmake/private_text" "$source/models/dpinfer-4m-q8_0.gguf" \
     "$source/examples/refs/stories" 10
 mv "$work/log" "$work/release.txt"
 try "its statement" grep -q '9\.99[0-9]*, 1e-06)-DP, for all that is released' "$work/release.txt"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# examples/release.c writes a text for each batch and the statement:
+# examples/private_text.c writes a text for each batch and the statement:
 #   example.sh path/to/release path/to/dpinfer
 . "$(dirname "$0")/example_support.sh"
 command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }

@@ -1,4 +1,4 @@
-/* settle.c - the numbers of steering vectors, before a record is read. */
+/* steer_settle.c - the numbers of steering vectors, before a record is read. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* settle.c - the numbers of a training, before a record is read, and its charge. */
+/* training_settle.c - the numbers of a training, before a record is read, and its charge. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* settle.c - the numbers of an evolution, before a record is read, and its charge. */
+/* evolution_settle.c - the numbers of an evolution, before a record is read, and its charge. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

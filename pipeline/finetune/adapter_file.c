@@ -1,5 +1,5 @@
-/* file.c - the adapter's file, with the claim in its metadata; and the claim back from a file, of
- * which nothing is trusted. */
+/* adapter_file.c - the adapter's file, with the claim in its metadata; and the claim back from a
+ * file, of which nothing is trusted. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

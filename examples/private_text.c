@@ -1,5 +1,5 @@
-/* release.c - records in, private text out, in twenty lines:
- *     release MODEL RECORDS EPSILON */
+/* private_text.c - records in, private text out, in twenty lines:
+ *     private_text MODEL RECORDS EPSILON */
 #include <dpinfer/release.h>
 #include <stdio.h>
 #include <stdlib.h>
