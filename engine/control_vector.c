@@ -91,7 +91,7 @@ static dpi_status count_sets(const dpi_gguf *file, int32_t n_embd, int32_t *n_se
 static dpi_status read_labels(const dpi_gguf *file, dpi_control_vector *control, dpi_error *err) {
     dpi_str lines = {"", 0};
     bool found = false;
-    DPI_TRY(dpi_gguf_get_string(file, "dpinfer.finetune.labels", &lines, &found, err));
+    DPI_TRY(dpi_gguf_get_string(file, DPI_TASK_KEY "labels", &lines, &found, err));
     if (found && !(control->labels = strndup(lines.data, lines.n_bytes)))
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the labels");
     return DPI_STATUS_OK;

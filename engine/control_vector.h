@@ -18,7 +18,7 @@ typedef struct dpi_control_vector {
     int32_t n_sets;    /* 1.. */
     int32_t n;         /* layers that have one */
     float scale;
-    char *labels; /* of the sets, one a line ("dpinfer.finetune.labels"); NULL: they have none */
+    char *labels; /* of the sets, one a line (DPI_TASK_KEY "labels"); NULL: they have none */
     char *path;
 } dpi_control_vector;
 

@@ -30,11 +30,9 @@ static void add_row(void *user, const char *tensor, int64_t row, float *weights,
 /* What the adapter's file claims of its training: no verification takes it for that of these
  * tensors, whose hash is another one. */
 static void put_claim(const dpi_gguf *adapter, dpi_gguf_builder *builder) {
-    static const char task[] = "dpinfer.finetune.";
     for (int64_t i = 0; i < dpi_gguf_kv_count(adapter); i++) {
         const dpi_gguf_kv *kv = dpi_gguf_kv_at(adapter, i);
-        if (strncmp(kv->key, task, sizeof task - 1) == 0 ||
-            strcmp(kv->key, "dpinfer.claim") == 0)
+        if (dpi_gguf_is_task(kv->key) || strcmp(kv->key, DPI_CLAIM_KEY) == 0)
             dpi_gguf_put_kv(builder, kv);
     }
 }

@@ -180,12 +180,11 @@ static dpi_status convert_tensor(dpi_conversion *c, const dpi_gguf_tensor *t, co
 
 /* Keys that describe the file rather than the model, and those that are written anew. */
 static bool is_left_out(const dpi_conversion *c, const char *key) {
-    static const char task[] = "dpinfer.finetune."; /* of a training of all weights */
     const bool of_types = strcmp(key, "general.file_type") == 0 ||
                           strcmp(key, "general.quantization_version") == 0;
     const bool of_change =
-        strcmp(key, "general.name") == 0 || strncmp(key, task, sizeof task - 1) == 0 ||
-        strcmp(key, "dpinfer.claim") == 0 || strcmp(key, "dpinfer.follows") == 0;
+        strcmp(key, "general.name") == 0 || dpi_gguf_is_task(key) ||
+        strcmp(key, DPI_CLAIM_KEY) == 0 || strcmp(key, DPI_FOLLOWS_KEY) == 0;
     return (of_types && c->recipe) || (of_change && c->change) ||
            strcmp(key, "general.alignment") == 0 || strncmp(key, "split.", 6) == 0;
 }

@@ -30,6 +30,16 @@ typedef enum dpi_gguf_type {
     DPI_GGUF_F64 = 12,
 } dpi_gguf_type;
 
+/* The keys of private work: how an adapter, a model or vectors were trained to write
+ * (pipeline/finetune/task.h), its claim, and what follows from it (pipeline/claim/claim_file.h). */
+#define DPI_TASK_KEY "dpinfer.finetune."
+#define DPI_CLAIM_KEY "dpinfer.claim"
+#define DPI_FOLLOWS_KEY "dpinfer.follows"
+
+static inline bool dpi_gguf_is_task(const char *key) {
+    return strncmp(key, DPI_TASK_KEY, sizeof DPI_TASK_KEY - 1) == 0;
+}
+
 /* Bytes inside the file image; not NUL-terminated. */
 typedef struct dpi_str {
     const char *data;

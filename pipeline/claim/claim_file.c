@@ -16,8 +16,6 @@
 #include "pipeline/journal/digest.h"
 #include "pipeline/journal/json_text.h"
 
-static const char CLAIM[] = "dpinfer.claim", FOLLOWS[] = "dpinfer.follows";
-
 /* ---- The hash -------------------------------------------------------------------------------- */
 
 void dpi_tensors_hash_head(struct sha256_ctx *hash, const char *name, uint32_t type,
@@ -115,8 +113,8 @@ dpi_status dpi_claim_file_put(dpi_gguf_builder *w, const dpi_claim *claim, dpi_e
     json_t *o = follows_json(claim);
     follows = o ? dpi_json_text(o, JSON_COMPACT | JSON_REAL_PRECISION(17), &n_bytes) : NULL;
     if (follows) {
-        dpi_gguf_put_string(w, CLAIM, json);
-        dpi_gguf_put_string(w, FOLLOWS, follows);
+        dpi_gguf_put_string(w, DPI_CLAIM_KEY, json);
+        dpi_gguf_put_string(w, DPI_FOLLOWS_KEY, follows);
     }
     const bool ok = follows != NULL;
     json_decref(o);
@@ -125,7 +123,7 @@ dpi_status dpi_claim_file_put(dpi_gguf_builder *w, const dpi_claim *claim, dpi_e
     return ok ? DPI_STATUS_OK : dpi_no_memory(err, "the claim");
 }
 
-bool dpi_claim_file_has(const dpi_gguf *file) { return dpi_gguf_find(file, CLAIM) != NULL; }
+bool dpi_claim_file_has(const dpi_gguf *file) { return dpi_gguf_find(file, DPI_CLAIM_KEY) != NULL; }
 
 /* A training says nothing in other keys, which nobody would read; and counts of labels are there
  * with their mechanism alone. */
@@ -133,19 +131,17 @@ static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error
     static const char *const known[] = {"template", "instruction", "description", "text_tokens",
                                         "labels", "label_meanings", "attributes", "label_counts",
                                         NULL};
-    static const char prefix[] = "dpinfer.finetune.";
     for (int64_t i = 0; i < dpi_gguf_kv_count(file); i++) {
         const char *key = dpi_gguf_kv_at(file, i)->key;
-        if (strncmp(key, prefix, sizeof prefix - 1) == 0 &&
-            !dpi_is_one_of(known, key + sizeof prefix - 1))
+        if (dpi_gguf_is_task(key) && !dpi_is_one_of(known, key + sizeof DPI_TASK_KEY - 1))
             return dpi_fail(err, DPI_STATUS_ARG, "the claim of %s does not hold: the unknown key "
                                                  "%s", dpi_gguf_name(file), key);
     }
-    if (!dpi_gguf_find(file, "dpinfer.finetune.label_counts") ==
+    if (!dpi_gguf_find(file, DPI_TASK_KEY "label_counts") ==
         !dpi_claim_find(c, "label_counts"))
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_ARG,
-                    "the claim of %s does not hold: dpinfer.finetune.label_counts and the "
+                    "the claim of %s does not hold: " DPI_TASK_KEY "label_counts and the "
                     "mechanism label_counts: allowed are both or none", dpi_gguf_name(file));
 }
 
@@ -154,11 +150,11 @@ static dpi_status read_claim(const dpi_gguf *file, dpi_claim *claim, dpi_error *
     dpi_str text = {"", 0};
     bool there = false;
     dpi_error why;
-    DPI_TRY(dpi_gguf_get_string(file, CLAIM, &text, &there, err));
+    DPI_TRY(dpi_gguf_get_string(file, DPI_CLAIM_KEY, &text, &there, err));
     if (!there)
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "%s has no %s: it is no adapter of 'dpinfer finetune', and no "
-                        "vectors of 'dpinfer steer'", dpi_gguf_name(file), CLAIM);
+                        "vectors of 'dpinfer steer'", dpi_gguf_name(file), DPI_CLAIM_KEY);
     const dpi_status status = dpi_claim_read(text.data, text.n_bytes, claim, &why);
     if (status != DPI_STATUS_OK)
         return dpi_fail(err, status == DPI_STATUS_MEMORY ? status : DPI_STATUS_ARG,
@@ -185,7 +181,7 @@ static json_t *read_follows(const dpi_gguf *file) {
     dpi_str text = {"", 0};
     bool there = false;
     json_t *o = NULL;
-    if (dpi_gguf_get_string(file, FOLLOWS, &text, &there, NULL) == DPI_STATUS_OK && there)
+    if (dpi_gguf_get_string(file, DPI_FOLLOWS_KEY, &text, &there, NULL) == DPI_STATUS_OK && there)
         o = json_loadb(text.data, text.n_bytes, JSON_REJECT_DUPLICATES, NULL);
     return o ? o : json_null();
 }

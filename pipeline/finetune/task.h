@@ -6,8 +6,6 @@
 #include "gguf/gguf_write.h"
 #include "pipeline/finetune/examples.h"
 
-#define DPI_TASK_KEY "dpinfer.finetune."
-
 /* Chat format, instruction, labels, what they mean, and their attributes. */
 void dpi_task_put(dpi_gguf_builder *builder, const dpi_instructions *instructions);
 /* Of which model it is: another one refuses it (engine/adapter.h). */

@@ -69,7 +69,7 @@ dpi_status dpi_finetune_put_merged(dpi_gguf_builder *w, const dpi_gguf *adapter,
                                    const dpi_claim *claim, const char *hex, dpi_error *err) {
     for (int64_t i = 0; i < dpi_gguf_kv_count(adapter); i++) {
         const dpi_gguf_kv *kv = dpi_gguf_kv_at(adapter, i);
-        if (strncmp(kv->key, KEY, sizeof KEY - 1) == 0)
+        if (dpi_gguf_is_task(kv->key))
             dpi_gguf_put_kv(w, kv);
     }
     return put_claim(w, claim, DPI_TRAINED_MERGED, hex, err);
