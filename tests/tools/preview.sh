@@ -34,6 +34,9 @@ expect_same first again.json
 printf "laser_printer\ndesk_lamp\n" >kinds
 works preview "$model" --describe "{label} ticket" --label-names kinds -n 4 --num 2 -o words.html
 expect_line words.html "laser printer ticket"
+printf "laser_printer\tprinter with a drum\ndesk_lamp\n" >kinds
+works preview "$model" --describe "{label} ticket" --label-names kinds -n 4 --num 2 -o meant.html
+expect_line meant.html "printer with a drum ticket"
 # Where texts may have more than 256 tokens they are documents below headings.
 for n in 256 257; do
     works preview "$model" --describe tickets -n $n --num 1 --seed 1 -o long.$n.html
