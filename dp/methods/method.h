@@ -8,8 +8,8 @@
  *      row in registry.c;
  *   3. its theorem in dp/PRIVACY.md, and its audit (audit/lines.h).
  * Command line, help, statement, report and verification follow from the description.
- * draws.c has what they share; sampler.c does the rest: checks of the common options, memory of the arrays below, the state
- * machine (begin, at most n_tokens tokens), random bits, wiping.
+ * draws.c has what they share. sampler.c does the rest: checks of the common options, memory of the
+ * arrays below, the state machine (begin, at most n_tokens tokens), random bits, wiping.
  *
  * Helpers for methods: dpi_sampler_fix, dpi_sampler_support, dpi_sampler_weigh, the inline integers
  * of exact.h, the bounds of account.h, dpi_random_fill (rng.h; always with
