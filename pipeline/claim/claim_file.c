@@ -125,8 +125,20 @@ dpi_status dpi_claim_file_put(dpi_gguf_builder *w, const dpi_claim *claim, dpi_e
 
 bool dpi_claim_file_has(const dpi_gguf *file) { return dpi_gguf_find(file, DPI_CLAIM_KEY) != NULL; }
 
-/* A training says nothing in other keys, which nobody would read; and counts of labels are there
- * with their mechanism alone. */
+/* Of a text of the task; 0: there is none. */
+static int32_t line_count(const dpi_gguf *file, const char *key) {
+    dpi_str text = {"", 0};
+    bool there = false;
+    if (dpi_gguf_get_string(file, key, &text, &there, NULL) != DPI_STATUS_OK || !there)
+        return 0;
+    int32_t n = 1;
+    for (uint64_t i = 0; i < text.n_bytes; i++)
+        n += text.data[i] == '\n';
+    return n;
+}
+
+/* A training says nothing in other keys, which nobody would read; labels mean as many things as
+ * there are; and counts of labels are there with their mechanism alone. */
 static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error *err) {
     static const char *const known[] = {"template", "instruction", "description", "text_tokens",
                                         "labels", "label_meanings", "attributes", "label_counts",
@@ -137,6 +149,12 @@ static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error
             return dpi_fail(err, DPI_STATUS_ARG, "the claim of %s does not hold: the unknown key "
                                                  "%s", dpi_gguf_name(file), key);
     }
+    const int32_t n_labels = line_count(file, DPI_TASK_KEY "labels");
+    const int32_t n_meanings = line_count(file, DPI_TASK_KEY "label_meanings");
+    if (n_meanings != 0 && n_meanings != n_labels)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "the claim of %s does not hold: " DPI_TASK_KEY "label_meanings: found %d "
+                        "lines, needed are %d", dpi_gguf_name(file), n_meanings, n_labels);
     if (!dpi_gguf_find(file, DPI_TASK_KEY "label_counts") ==
         !dpi_claim_find(c, "label_counts"))
         return DPI_STATUS_OK;

@@ -187,7 +187,8 @@ printf '0_x\t\n1_x\n' >blank
 refuse 2 "line 1 has a TAB and no description" steer m.gguf $kinds --epsilon 1 --describe {label} \
     --label-names blank -o x.gguf
 sed 's/first kind/first\nkind/' meant.gguf >lines.gguf
-refuse 3 "label_meanings: found 3 lines, needed are 2" generate m.gguf --steer lines.gguf -n 4
+refuse 5 "label_meanings: found 3 lines, needed are 2" generate m.gguf --steer lines.gguf -n 4
+refuse 5 "label_meanings: found 3 lines, needed are 2" verify lines.gguf
 # Whoever knows no labels cannot use them, and pays nothing.
 works ledger init untouched --dataset all --epsilon 10 --delta 1e-3
 refuse 2 "has 2 sets, of labels" run m.gguf kinds.csv -B 2 -n 5 --rho .1 --delta 1e-3 \
