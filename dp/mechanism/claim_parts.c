@@ -3,16 +3,23 @@
 #include "base/status.h"
 #include "dp/mechanism/samplers.h"
 
-dpi_status dpi_part_settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
+static const dpi_mechanism_ops of_samplers = {
+    .settle = dpi_sampler_part_settle, .cost = dpi_sampler_part_cost,
+    .warning = dpi_sampler_part_warning, .facts = dpi_sampler_part_facts,
+    .assume = dpi_sampler_part_assume, .done = dpi_sampler_part_done};
+
+static const dpi_mechanism_ops *hooks_of(const dpi_claim_part *p) {
     const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
-    return m->sampler ? dpi_sampler_part_settle(c, p, err) : m->settle(c, p, err);
+    return m->sampler ? &of_samplers : m;
+}
+
+dpi_status dpi_part_settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
+    return hooks_of(p)->settle(c, p, err);
 }
 
 dpi_status dpi_part_cost_add(const dpi_claim *c, const dpi_claim_part *p, dpi_cost *cost,
                              dpi_error *err) {
-    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
-    if (m->sampler)
-        return dpi_sampler_part_cost(c, p, cost, err);
+    const dpi_mechanism_ops *m = hooks_of(p);
     if (m->cost)
         return m->cost(c, p, cost, err);
     if (p->n_cost == 0)
@@ -25,35 +32,23 @@ dpi_status dpi_part_cost_add(const dpi_claim *c, const dpi_claim_part *p, dpi_co
 }
 
 const char *dpi_part_warning(const dpi_claim *c, const dpi_claim_part *p) {
-    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
-    return m->sampler   ? dpi_sampler_part_warning(c, p)
-           : m->warning ? m->warning(c, p)
-                        : NULL;
+    const dpi_mechanism_ops *m = hooks_of(p);
+    return m->warning ? m->warning(c, p) : NULL;
 }
 
 void dpi_part_facts(const dpi_claim *c, const dpi_claim_part *p, dpi_facts *facts) {
-    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
-    if (m->sampler)
-        dpi_sampler_part_facts(c, p, facts);
-    else
-        m->facts(c, p, facts);
+    hooks_of(p)->facts(c, p, facts);
 }
 
 const char *const *dpi_part_assumptions(const dpi_claim *c, const dpi_claim_part *p,
                                         const char *list[DPI_ASSUMPTIONS_MAX + 1]) {
-    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
+    const dpi_mechanism_ops *m = hooks_of(p);
     list[0] = NULL;
-    if (m->sampler)
-        dpi_sampler_part_assume(c, p, list);
-    else if (m->assume)
+    if (m->assume)
         m->assume(c, p, list);
     return m->assumptions ? m->assumptions : (const char *const *)list;
 }
 
 void dpi_part_done(const dpi_claim *c, const dpi_claim_part *p, dpi_text *text) {
-    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
-    if (m->sampler)
-        dpi_sampler_part_done(c, p, text);
-    else
-        m->done(c, p, text);
+    hooks_of(p)->done(c, p, text);
 }

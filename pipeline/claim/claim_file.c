@@ -125,8 +125,7 @@ dpi_status dpi_claim_file_put(dpi_gguf_builder *w, const dpi_claim *claim, dpi_e
 
 bool dpi_claim_file_has(const dpi_gguf *file) { return dpi_gguf_find(file, DPI_CLAIM_KEY) != NULL; }
 
-/* Of a text of the task; 0: there is none. */
-static int32_t line_count(const dpi_gguf *file, const char *key) {
+int32_t dpi_task_line_count(const dpi_gguf *file, const char *key) {
     dpi_str text = {"", 0};
     bool there = false;
     if (dpi_gguf_get_string(file, key, &text, &there, NULL) != DPI_STATUS_OK || !there)
@@ -135,6 +134,14 @@ static int32_t line_count(const dpi_gguf *file, const char *key) {
     for (uint64_t i = 0; i < text.n_bytes; i++)
         n += text.data[i] == '\n';
     return n;
+}
+
+dpi_status dpi_task_check_lines(const dpi_gguf *file, const char *key, dpi_error *err) {
+    const int32_t n = dpi_task_line_count(file, key);
+    const int32_t needed = dpi_task_line_count(file, DPI_TASK_KEY "labels");
+    return n == 0 || n == needed ? DPI_STATUS_OK
+                                 : dpi_fail(err, DPI_STATUS_FORMAT,
+                                            "%s: found %d lines, needed are %d", key, n, needed);
 }
 
 /* A training says nothing in other keys, which nobody would read; labels mean as many things as
@@ -149,12 +156,10 @@ static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error
             return dpi_fail(err, DPI_STATUS_ARG, "the claim of %s does not hold: the unknown key "
                                                  "%s", dpi_gguf_name(file), key);
     }
-    const int32_t n_labels = line_count(file, DPI_TASK_KEY "labels");
-    const int32_t n_meanings = line_count(file, DPI_TASK_KEY "label_meanings");
-    if (n_meanings != 0 && n_meanings != n_labels)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "the claim of %s does not hold: " DPI_TASK_KEY "label_meanings: found %d "
-                        "lines, needed are %d", dpi_gguf_name(file), n_meanings, n_labels);
+    dpi_error why;
+    if (dpi_task_check_lines(file, DPI_TASK_KEY "label_meanings", &why) != DPI_STATUS_OK)
+        return dpi_fail(err, DPI_STATUS_ARG, "the claim of %s does not hold: %s",
+                        dpi_gguf_name(file), why.message);
     if (!dpi_gguf_find(file, DPI_TASK_KEY "label_counts") ==
         !dpi_claim_find(c, "label_counts"))
         return DPI_STATUS_OK;

@@ -20,6 +20,12 @@ void dpi_tensors_hash_head(struct sha256_ctx *hash, const char *name, uint32_t t
 /* Both keys of a claim that is settled. Errors: MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_claim_file_put(dpi_gguf_builder *builder, const dpi_claim *claim,
                                              dpi_error *err);
+/* Lines of a text of the task; 0: there is none. */
+int32_t dpi_task_line_count(const dpi_gguf *file, const char *key);
+/* Whether a text of the task has a line for each label, or is not there. Errors: FORMAT, without
+ * the file's name. */
+DPI_MUST_CHECK dpi_status dpi_task_check_lines(const dpi_gguf *file, const char *key,
+                                               dpi_error *err);
 /* Whether a file has a claim, whatever it is. */
 bool dpi_claim_file_has(const dpi_gguf *file);
 /* Adds what holds of the claim of a file: what follows from it, and what its tensors say; each path

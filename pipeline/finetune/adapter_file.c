@@ -93,27 +93,25 @@ static dpi_status copy_text(const dpi_gguf *file, const char *key, char **text, 
     return *text ? DPI_STATUS_OK : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %s", key);
 }
 
-static int32_t line_count(const char *lines) {
-    int32_t n = 1;
-    for (const char *c = lines; *c; c++)
-        n += *c == '\n';
-    return n;
+/* A text that has a line for each label, as copy_text. */
+static dpi_status copy_lines(const dpi_gguf *file, const char *key, char **lines, dpi_error *err) {
+    DPI_TRY(copy_text(file, key, lines, err));
+    const dpi_status status = dpi_task_check_lines(file, key, err);
+    if (status == DPI_STATUS_OK)
+        return status;
+    free(*lines), *lines = NULL;
+    return dpi_fail_in(err, status, dpi_gguf_name(file));
 }
 
 /* One for each label. */
 static dpi_status read_counts(const dpi_gguf *file, dpi_finetune_task *task, dpi_error *err) {
     char *lines = NULL, *next;
-    DPI_TRY(copy_text(file, KEY "label_counts", &lines, err));
+    DPI_TRY(copy_lines(file, KEY "label_counts", &lines, err));
     if (!lines)
         return DPI_STATUS_OK;
-    const int32_t n = line_count(lines), n_labels = task->labels ? line_count(task->labels) : 0;
+    const int32_t n = dpi_task_line_count(file, KEY "label_counts");
     task->counts = dpi_calloc((size_t)n, sizeof *task->counts);
-    dpi_status status = !task->counts ? dpi_fail(err, DPI_STATUS_MEMORY, "no memory for counts")
-                        : n != n_labels
-                            ? dpi_fail(err, DPI_STATUS_FORMAT,
-                                       "%s: " KEY "label_counts: found %d lines, needed are %d",
-                                       dpi_gguf_name(file), n, n_labels)
-                            : DPI_STATUS_OK;
+    dpi_status status = task->counts ? DPI_STATUS_OK : dpi_no_memory(err, "counts");
     next = lines;
     for (int32_t i = 0; i < n && status == DPI_STATUS_OK; i++) {
         char *line = strsep(&next, "\n"), *end;
@@ -128,28 +126,12 @@ static dpi_status read_counts(const dpi_gguf *file, dpi_finetune_task *task, dpi
     return status;
 }
 
-static dpi_status read_meanings(const dpi_gguf *file, char **meanings, dpi_error *err) {
-    char *labels = NULL;
-    DPI_TRY(copy_text(file, KEY "label_meanings", meanings, err));
-    if (!*meanings)
-        return DPI_STATUS_OK;
-    DPI_TRY(copy_text(file, KEY "labels", &labels, err));
-    const int32_t n = line_count(*meanings), needed = labels ? line_count(labels) : 0;
-    free(labels);
-    return n == needed ? DPI_STATUS_OK
-                       : dpi_fail(err, DPI_STATUS_FORMAT,
-                                  "%s: " KEY "label_meanings: found %d lines, needed are %d",
-                                  dpi_gguf_name(file), n, needed);
-}
-
 dpi_status dpi_finetune_read_meanings(const char *path, char **meanings, dpi_error *err) {
     dpi_gguf *file;
     *meanings = NULL;
     DPI_TRY(dpi_gguf_open(path, true, &file, err));
-    const dpi_status status = read_meanings(file, meanings, err);
+    const dpi_status status = copy_lines(file, KEY "label_meanings", meanings, err);
     dpi_gguf_close(file);
-    if (status != DPI_STATUS_OK)
-        free(*meanings), *meanings = NULL;
     return status;
 }
 
