@@ -165,6 +165,12 @@ printf '1 k0\tsmall ones\n1 k1\n1 k9\n' >numbers
 works ${meant/--num 3/--num-per-label numbers}; expect_same out meant.jsonl
 printf '1 k0\tlarge ones\n1 k1\n1 k9\n' >numbers
 works ${meant/--num 3/--num-per-label numbers}; expect_different out meant.jsonl
+# A label on two lines has texts of both wordings.
+printf '1 k0\tsmall ones\n1 k1\n1 k9\n1 k0\tlarge ones\n' >numbers
+works ${meant/--num 3/--num-per-label numbers}; expect_count 2 '"k0"' out
+head -n 3 out >first; expect_same first meant.jsonl
+printf '1 k0\tsmall ones\n1 k1\n1 k9\n1 k0\tsmall ones\n' >numbers
+mv out wordings; works ${meant/--num 3/--num-per-label numbers}; expect_different out wordings
 
 texts="generate m.gguf --lora p.gguf"
 writes p --num 7 -n 8 --jsonl; expect_lines 7 out
