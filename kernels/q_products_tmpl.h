@@ -10,6 +10,7 @@
  *
  * An ISA file defines, then includes this:
  *   HAS_WINOGRAD (1: it includes winograd_products_tmpl.h afterwards)
+ *   HAS_UNPACKED (1: it includes unpacked_products_tmpl.h afterwards)
  *   HAS_PAIRS (1: an instruction multiplies 8 weights of two rows with 8 activations of two
  *   sequences, whose sums add up in 32 bits)
  *   LANES, TILE, SIGNED_CODES (0: the dot wants unsigned weights, so 128 is added to those of
@@ -99,6 +100,11 @@ INLINE int signed_values(const int type) { return traits[type].is_signed; }
 /* Codes are 0 to 15 (dpi_type.is_narrow). */
 INLINE int is_narrow(const int type) {
     return traits[type].most == 15 && !traits[type].is_signed;
+}
+
+/* Codes are made of bits of several words, or from a table: not bytes or half bytes as they are. */
+INLINE int is_composed(const int type) {
+    return !is_narrow(type) && block_words(type) != 8 * sub_blocks(type);
 }
 
 /* Dots whose sums of two products, of at most 127 times the largest code each, stay below 2^15 in
@@ -404,10 +410,10 @@ INLINE void add_pairs(const int type, const int n, const int all, sums *sum, con
 
 /* acc[r] += the products of the interleaved sub-blocks of a round from `first` on, for n sequences,
  * the ones from x on of `rows` side by side; `all`: sub-blocks of the block; `ready`: the round's
- * scales, or NULL. */
+ * scales, or NULL; codes [8]: of the one sub-block, or NULL: they are still packed. */
 INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *acc, const words *w,
                            const int all, const int first, const dpi_q8_plain *x,
-                           const dpi_q8_sums *sums_of_x, const scales *ready) {
+                           const dpi_q8_sums *sums_of_x, const scales *ready, const vec *codes) {
     const int parts = scales_per_32(type), steps = 8 / parts, subs = interleaved(type, n, all);
     const dpi_q8_plain *at[8]; /* of sub-block first + k, the first sequence */
     const dpi_q8_sums *more[8];
@@ -442,8 +448,9 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
             UNROLL for (int s = 0; s < steps; s++) {
                 const int g = h * steps + s;
                 UNROLL for (int k = 0; k < subs; k++) {
-                    vec c = code(type, w, first + k, g);
-                    c = prefetch_step(type, n, all, c, w, 8 * (first + k) + g);
+                    vec c = codes ? codes[g] : code(type, w, first + k, g);
+                    if (!codes)
+                        c = prefetch_step(type, n, all, c, w, 8 * (first + k) + g);
                     for (int r = 0; r < n; r++)
                         sum[k * n + r] = dot(sum[k * n + r], c, &at[k][r].q[g],
                                              SIGNED_CODES && signed_values(type), s,
@@ -489,7 +496,7 @@ INLINE void add_blocks(const int type, const int n, const int blocks, const int 
     for (int i = 0; i < n_rounds; i++) {
         UNROLL for (int sub = 0; sub < per_round; sub += at_once) {
             add_sub_blocks(type, n, rows, acc, &w, subs, sub, x, sums_of_x,
-                           is_ready ? ready + i * per_round * parts : NULL);
+                           is_ready ? ready + i * per_round * parts : NULL, NULL);
             x += at_once * rows;
             sums_of_x += at_once * rows;
         }
@@ -567,11 +574,22 @@ INLINE void matmul_winograd(const int type, float *y, int64_t y_stride, const dp
                             const dpi_tuning *tuning);
 #endif
 
+#if HAS_UNPACKED
+INLINE void matmul_unpacked(const int type, float *y, int64_t y_stride, const dpi_q8 *x,
+                            int32_t n_rows, const unsigned char *w, int64_t n_in, int32_t n_out);
+#endif
+
 INLINE void matmul_q(const int type, float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
                      const void *w, int64_t n_in, int32_t n_out, const dpi_tuning *tuning) {
 #if HAS_WINOGRAD
     if (is_narrow(type) && x->winograd && n_rows >= DPI_WINOGRAD_ROWS) {
         matmul_winograd(type, y, y_stride, x, n_rows, w, n_in, n_out, tuning);
+        return;
+    }
+#endif
+#if HAS_UNPACKED
+    if (is_composed(type) && n_rows > DPI_ROW_BLOCK) {
+        matmul_unpacked(type, y, y_stride, x, n_rows, w, n_in, n_out);
         return;
     }
 #endif

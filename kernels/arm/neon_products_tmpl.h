@@ -13,6 +13,7 @@
 #define LANES 4
 #define TILE (DOTPROD && !HAS_PAIRS ? 7 : 4) /* by simulation: bench/simulate.py */
 #define HAS_WINOGRAD 0
+#define HAS_UNPACKED 0
 #define SIGNED_CODES 1
 typedef int32x4_t vec;
 typedef float32x4_t vecf;

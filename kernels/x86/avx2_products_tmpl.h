@@ -12,6 +12,7 @@
 #define LANES 8
 #define TILE 6 /* 6 sums and 6 accumulators, of 16 registers */
 #define HAS_WINOGRAD 0
+#define HAS_UNPACKED 1
 #define HAS_PAIRS 0
 #define SIGNED_CODES !VNNI /* vpdpbusd: unsigned weights, signed activations */
 typedef __m256i vec;
@@ -39,6 +40,7 @@ INLINE vec and_words(vec v, const int mask) { return _mm256_and_si256(v, _mm256_
 INLINE vec sub_words(vec v, const int n) { return _mm256_sub_epi32(v, _mm256_set1_epi32(n)); }
 INLINE vec broadcast_word(int32_t x) { return _mm256_set1_epi32(x); }
 
+INLINE vecf load_f(const float *p) { return _mm256_loadu_ps(p); }
 INLINE vecf zero_f(void) { return _mm256_setzero_ps(); }
 INLINE vecf broadcast_f(float x) { return _mm256_set1_ps(x); }
 INLINE vecf mul_f(vecf a, vecf b) { return _mm256_mul_ps(a, b); }
@@ -117,6 +119,7 @@ INLINE vec iq4_values(vec codes) {
 }
 
 #include "kernels/q_products_tmpl.h"
+#include "kernels/unpacked_products_tmpl.h"
 
 INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
                   source from, int64_t n_in, int32_t n_out) {

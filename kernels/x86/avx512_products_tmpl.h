@@ -13,6 +13,7 @@
 #define TILE DPI_ROW_BLOCK
 #define SIGNED_CODES 0 /* vpdpbusd: unsigned weights, signed activations */
 #define HAS_WINOGRAD 1
+#define HAS_UNPACKED 1
 #define HAS_PAIRS 0
 typedef __m512i vec;
 typedef __m512 vecf;
@@ -105,6 +106,7 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
 }
 
 #include "kernels/winograd_products_tmpl.h"
+#include "kernels/unpacked_products_tmpl.h"
 
 /* ---- Weights of 16 bits ---------------------------------------------------------------------- */
 
