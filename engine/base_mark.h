@@ -4,10 +4,6 @@
 
 #include "gguf/gguf.h"
 
-/* The key of its file, if it says so: dpi_model_mark in 16 hexadecimal digits, a blank, the model's
- * name. What was made for another model would write another text. */
-#define DPI_BASE_MARK "dpinfer.adapter.base"
-
 /* Errors: FORMAT (the file is of another model than the one with this mark). */
 DPI_MUST_CHECK dpi_status dpi_base_mark_check(const dpi_gguf *file, uint64_t mark, dpi_error *err);
 

@@ -77,9 +77,11 @@ static dpi_status check(const dpi_claim *c, const dpi_claim_part *p, dpi_error *
     if (v[DPI_VOTES_REMOTE] > 0 && c->grammar[0])
         return dpi_fail(err, DPI_STATUS_ARG, "grammar: found one with write, allowed with the "
                                              "local model, whose tokens it holds to a form");
-    if (c->n_units < 1 && c->adjacency == DPI_ADJACENCY_ADD_REMOVE)
-        return dpi_fail(err, DPI_STATUS_ARG, "units: found none, needed with add-remove is about "
-                                             "how many units there are, a public number");
+    if (c->n_units < 1)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "units: found none, needed is %s, a public number",
+                        c->adjacency == DPI_ADJACENCY_ADD_REMOVE ? "about how many there are"
+                                                                 : "one at least");
     return dpi_check_range("max_per_unit", c->max_per_unit, 0, DPI_VOTE_RECORDS_MAX, err);
 }
 

@@ -70,7 +70,9 @@ static dpi_status check_allocation(const dpi_sampler_options *o, const dpi_sampl
 static dpi_status check_texts(const dpi_sampler_options *o, const dpi_sampling *s,
                               dpi_error *err) {
     const int64_t n_slots = o->denominator, n_labels = s->n_labels > 0 ? s->n_labels : 1;
-    const int64_t most = (s->n_units + n_labels * (n_slots - 1)) / n_slots;
+    /* A label of no unit has no batch. */
+    const int64_t n_there = n_labels < s->n_units ? n_labels : s->n_units;
+    const int64_t most = (s->n_units + n_there * (n_slots - 1)) / n_slots;
     if (dpi_method_is_assigned(o) || s->n_texts <= most)
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_ARG,

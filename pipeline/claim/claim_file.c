@@ -144,8 +144,58 @@ dpi_status dpi_task_check_lines(const dpi_gguf *file, const char *key, dpi_error
                                             "%s: found %d lines, needed are %d", key, n, needed);
 }
 
-/* A training says nothing in other keys, which nobody would read; labels mean as many things as
- * there are; and counts of labels are there with their mechanism alone. */
+/* Vectors of labels are in the order of their names. */
+static dpi_status check_sets(const dpi_gguf *file, const dpi_claim *c, dpi_error *err) {
+    const int32_t n = dpi_task_line_count(file, DPI_TASK_KEY "labels");
+    if (!dpi_claim_find(c, "steering"))
+        return DPI_STATUS_OK;
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
+        const int64_t n_sets = dpi_gguf_tensor_at(file, i)->shape[1];
+        if (n != c->n_labels || n_sets != (n > 0 ? n : 1))
+            return dpi_fail(err, DPI_STATUS_ARG,
+                            "the claim of %s does not hold: found %d labels in it, %d in "
+                            DPI_TASK_KEY "labels and %lld vectors of a layer, needed are as many",
+                            dpi_gguf_name(file), (int)c->n_labels, n, (long long)n_sets);
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_str read_string(const dpi_gguf *file, const char *key) {
+    dpi_str text = {"", 0};
+    bool there = false;
+    return dpi_gguf_get_string(file, key, &text, &there, NULL) == DPI_STATUS_OK && there
+               ? text
+               : (dpi_str){"", 0};
+}
+
+static bool is_text(dpi_str found, const char *text) {
+    return found.n_bytes == strlen(text) && memcmp(found.data, text, found.n_bytes) == 0;
+}
+
+/* An adapter says that it is one, and it and vectors of which model they are: the claim's. */
+static dpi_status check_model(const dpi_gguf *file, const dpi_claim *c, dpi_error *err) {
+    enum { MARK = 17 }; /* before the name */
+    const dpi_claim_part *p = dpi_claim_find(c, "gradients");
+    const bool is_adapter = is_text(read_string(file, "general.type"), "adapter");
+    const dpi_str base = read_string(file, DPI_BASE_MARK);
+    if (p && is_adapter != (p->values[DPI_GRADIENTS_TRAINED] == DPI_TRAINED_ADAPTER))
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "the claim of %s does not hold: trained is of %s, and general.type says "
+                        "%s", dpi_gguf_name(file), is_adapter ? "a model" : "an adapter",
+                        is_adapter ? "adapter" : "nothing of an adapter");
+    if (p && !is_adapter)
+        return DPI_STATUS_OK;
+    if (base.n_bytes >= MARK &&
+        is_text((dpi_str){base.data + MARK, base.n_bytes - MARK}, c->model_name))
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG,
+                    "the claim of %s does not hold: it is of the model '%s', and " DPI_BASE_MARK
+                    " says '%.*s'", dpi_gguf_name(file), c->model_name,
+                    (int)(base.n_bytes > 80 ? 80 : base.n_bytes), base.data);
+}
+
+/* A training says nothing in other keys, which nobody would read; what stands for each label is as
+ * many lines; and counts of labels are there with their mechanism alone. */
 static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error *err) {
     static const char *const known[] = {"template", "instruction", "description", "text_tokens",
                                         "labels", "label_meanings", "attributes", "label_counts",
@@ -157,9 +207,12 @@ static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error
                                                  "%s", dpi_gguf_name(file), key);
     }
     dpi_error why;
-    if (dpi_task_check_lines(file, DPI_TASK_KEY "label_meanings", &why) != DPI_STATUS_OK)
+    if (dpi_task_check_lines(file, DPI_TASK_KEY "label_meanings", &why) != DPI_STATUS_OK ||
+        dpi_task_check_lines(file, DPI_TASK_KEY "label_counts", &why) != DPI_STATUS_OK)
         return dpi_fail(err, DPI_STATUS_ARG, "the claim of %s does not hold: %s",
                         dpi_gguf_name(file), why.message);
+    DPI_TRY(check_sets(file, c, err));
+    DPI_TRY(check_model(file, c, err));
     if (!dpi_gguf_find(file, DPI_TASK_KEY "label_counts") ==
         !dpi_claim_find(c, "label_counts"))
         return DPI_STATUS_OK;

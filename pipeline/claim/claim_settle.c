@@ -208,8 +208,18 @@ static dpi_status settle_ledger(dpi_claim *c, dpi_error *err) {
     dpi_cost cost;
     if (!c->ledger.dataset[0])
         return DPI_STATUS_OK;
+    if (c->ledger.scope == DPI_SCOPE_UNIT && c->max_per_unit == 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "the ledger's scope: found unit, allowed where all "
+                                             "records with one ID are a unit");
     DPI_TRY(dpi_claim_cost(c, &cost, err));
     return dpi_claim_ledger_settle(&c->ledger, &cost, err);
+}
+
+/* Only texts can be of no record, and which of them may be their mechanism says. */
+static dpi_status check_no_records(const dpi_claim *c, dpi_error *err) {
+    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(c->parts[0].mechanism);
+    const bool may_be = c->n_parts == 1 && m && m->sampler;
+    return dpi_check_range("no_records", c->no_records, 0, may_be, err);
 }
 
 /* dpi_claim_sampler tells of one: another one would be settled with its values. */
@@ -229,6 +239,7 @@ dpi_status dpi_claim_settle(dpi_claim *c, dpi_error *err) {
     DPI_TRY(dpi_check_range("n_parts", c->n_parts, 1, DPI_CLAIM_PARTS_MAX, err));
     DPI_TRY(check_units(c, err));
     DPI_TRY(check_samplers(c, err));
+    DPI_TRY(check_no_records(c, err));
     DPI_TRY(check_bound(c, err));
     for (int32_t i = 0; i < c->n_parts; i++) {
         dpi_claim_part *p = &c->parts[i];

@@ -176,6 +176,19 @@ static dpi_status is_for(const dpi_report *r, dpi_ledger *ledger, int64_t id, bo
     return status;
 }
 
+/* What all runs about the dataset may cost, which is fixed when it is opened. */
+static dpi_status check_budget(const dpi_claim_ledger *l, dpi_ledger *ledger, dpi_error *err) {
+    dpi_dataset_info info;
+    dpi_dataset_info_init(&info);
+    DPI_TRY(dpi_ledger_info(ledger, l->dataset, &info, err));
+    if (info.epsilon == l->epsilon && info.delta == l->delta && info.scope == l->scope)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_STATE,
+                    "the dataset of the ledger has epsilon %g, delta %g and scope %s, and the "
+                    "report has %g, %g and %s", info.epsilon, info.delta,
+                    dpi_scope_name(info.scope), l->epsilon, l->delta, dpi_scope_name(l->scope));
+}
+
 /* A charge of this amount that was made then, when the dataset had that sum. */
 dpi_status dpi_report_find_charge(const dpi_report *r, dpi_ledger *ledger, dpi_error *err) {
     const dpi_claim_ledger *l = &r->claim.ledger;
@@ -184,6 +197,7 @@ dpi_status dpi_report_find_charge(const dpi_report *r, dpi_ledger *ledger, dpi_e
     dpi_mechanism_info_get(r->claim.parts[0].mechanism, &info);
     if (!l->dataset[0])
         return dpi_fail(err, DPI_STATUS_ARG, "the report was charged to no ledger");
+    DPI_TRY(check_budget(l, ledger, err));
     const char *date = date_of_charge(r, l);
     dpi_charge_init(&c);
     do {
@@ -324,6 +338,31 @@ static bool is_drawn_from_file(const dpi_claim *c) {
            (dpi_claim_find(c, "gradients") || dpi_claim_find(c, "steering"));
 }
 
+/* What a run takes of vectors (steered.c): those of the same units, and what others know of their
+ * noise they know of the run's. Vectors of labels took which unit has which as public. */
+static bool may_steer(const dpi_claim *vectors, const dpi_claim *run) {
+    const bool knows_none = vectors->randomness == DPI_RANDOMNESS_SYSTEM;
+    return (!vectors->labels || vectors->labels == run->labels) &&
+           vectors->adjacency == run->adjacency && vectors->n_units == run->n_units &&
+           vectors->max_per_unit == run->max_per_unit &&
+           (knows_none || vectors->randomness == run->randomness);
+}
+
+/* The hash of the file that the model was steered with. */
+static dpi_status compare_control(const dpi_report *r, const char *path, dpi_verification *v,
+                                  dpi_error *err) {
+    const json_t *control = json_object_get(r->model, "control_vector");
+    const char *recorded = json_string_value(json_object_get(control, "sha256"));
+    char hex[DPI_DIGEST_HEX + 1];
+    int64_t n_bytes;
+    if (!dpi_hash_file(path, hex, &n_bytes))
+        return dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, dpi_reason(errno));
+    const bool fits = recorded && strcmp(recorded, hex) == 0;
+    return dpi_compare_add(v, "model.control_vector.sha256",
+                           fits ? DPI_VERDICT_OK : DPI_VERDICT_WRONG, recorded ? recorded : "null",
+                           hex, err);
+}
+
 dpi_status dpi_report_compare_vectors(const dpi_report *r, const char *path, dpi_verification *v,
                                       dpi_error *err) {
     const dpi_claim_part *recorded = dpi_claim_find(&r->claim, "steering"), *found;
@@ -337,10 +376,10 @@ dpi_status dpi_report_compare_vectors(const dpi_report *r, const char *path, dpi
     if (status != DPI_STATUS_OK)
         return status;
     found = dpi_claim_find(&claim, "steering");
-    /* Vectors of labels took which unit has which as public: the texts say so. */
     const bool same = found && strcmp(found->text, recorded->text) == 0 &&
-                      (!claim.labels || claim.labels == r->claim.labels) &&
-                      memcmp(found->values, recorded->values, sizeof found->values) == 0;
+                      memcmp(found->values, recorded->values, sizeof found->values) == 0 &&
+                      may_steer(&claim, &r->claim);
+    DPI_TRY(compare_control(r, path, v, err));
     return dpi_compare_add(v, "claim.steering", same ? DPI_VERDICT_OK : DPI_VERDICT_WRONG,
                            same ? "that of the file" : "another one", "that of the file", err);
 }

@@ -161,6 +161,8 @@ expect_different k.gguf meant.gguf; works verify meant.gguf
 check "the file has the meaning" grep -q "small ones" meant.gguf
 meant="generate m.gguf --lora meant.gguf --num 3 -n 8 --seed 1 --jsonl"
 works $meant; cp out meant.jsonl; expect_count 1 '"k0"' out
+sed 's/"trained":"adapter"/"trained":"merged" /' meant.gguf >other.gguf
+refuse 5 "trained is of a model" verify other.gguf
 printf '1 k0\tsmall ones\n1 k1\n1 k9\n' >numbers
 works ${meant/--num 3/--num-per-label numbers}; expect_same out meant.jsonl
 printf '1 k0\tlarge ones\n1 k1\n1 k9\n' >numbers

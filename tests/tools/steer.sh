@@ -77,6 +77,26 @@ works verify run.json --model m.gguf --steer own.gguf
 expect_out PRIVATE "model and vectors are those named"
 works verify run.json; expect_out "model and vectors were not looked at"
 fails 1 verify run.json --steer again.gguf; expect_out "WRONG  claim.steering"
+# Vectors of other units than the run's, or with noise that somebody knows: they are the same ones.
+for key in M n_units; do
+    sed 's/"'$key'":[0-9]/"'$key'":9/' own.gguf >units.gguf
+    fails 1 verify run.json --steer units.gguf
+    expect_out "WRONG  claim.steering" "WRONG  model.control_vector.sha256"
+done
+works steer m.gguf $brief --epsilon 4 --unit-field who --layers 1,2 --seed 5 -o known.gguf
+works ${steered/own/known} --rho .5 --report known.json -o known.txt; expect_err "NOT PRIVATE"
+works verify known.json --steer known.gguf; expect_out "NOT PRIVATE"
+sed 's/"randomness": "seed"/"randomness": "getrandom"/' known.json >forged.json
+fails 1 verify forged.json --steer known.gguf; expect_out "WRONG  claim.steering"
+# A report that names another file, or none, for the model that it had.
+sed "s/$(sha256sum own.gguf | cut -c 1-64)/$(sha256sum m.gguf | cut -c 1-64)/" run.json >forged.json
+fails 1 verify forged.json --steer own.gguf; expect_out "WRONG  model.control_vector.sha256"
+# ---- What the file says of itself ---------------------------------------------------------------
+sed 's/dpinfer.adapter.base/dpinfer.adapter.none/' own.gguf >none.gguf
+refuse 5 "says ''" verify none.gguf
+refuse 5 "says ''" generate m.gguf --steer none.gguf -n 3
+sed 's/"model":"random/"model":"Random/' own.gguf >named.gguf
+refuse 5 "it is of the model 'Random" verify named.gguf
 works $steered --rho .5 --control-vector-scale 0 --job job --report job.json -o job.txt
 works verify job.json; expect_out PRIVATE
 refuse_each 2 run m.gguf people.csv -B 2 -n 5 --delta 1e-3 <<END
@@ -142,6 +162,8 @@ expect_err "vectors            64 numbers"
 works ledger show labels; expect_out "1 sum"
 works verify k.gguf; expect_out PRIVATE
 works inspect m.gguf --control-vector k.gguf; expect_out "sets of vectors    2"
+sed 's/"labels":"public","n_labels":2/"labels":null, "n_labels":null/' k.gguf >none.gguf
+refuse 5 "found 0 labels in it, 2 in dpinfer.finetune.labels" verify none.gguf
 works generate m.gguf --steer k.gguf --num 2 -n 9 --report k.json -o k.jsonl
 works verify k.json --output k.jsonl --steer k.gguf; expect_out PRIVATE
 works steer m.gguf $kinds --epsilon inf --describe {label} -o loud_kinds.gguf

@@ -440,7 +440,19 @@ TEST(test_impossible) {
             "labels: found public");
     REFUSES("vectors of labels", c.parts[0].values[4] = 10, ARG, "rank: found 10, allowed fewer");
     REFUSES("vectors of labels", c.cluster_texts = 2, ARG, "cluster_texts");
-    REFUSES("texts", c.parts[0] = c.parts[1], ARG, "mechanisms: found texts alone");
+    REFUSES("texts", c.parts[0] = c.parts[1], ARG, "mechanisms: found texts behind texts");
+    REFUSES("texts", c.parts[c.n_parts++] = c.parts[1], ARG, "mechanisms: found texts twice");
+    REFUSES("by position", dpi_claim_add(&c, "texts")->values[0] = 20, ARG,
+            "texts behind invisibleink");
+    REFUSES("votes", dpi_claim_add(&c, "texts")->values[0] = 20, ARG, "texts behind votes");
+    /* 6 records in batches of 3 are 6 batches at most, of so many labels. */
+    REFUSES("by position", (c.labels = DPI_LABELS_PUBLIC, c.n_labels = 1000, c.parts[0].n_runs = 7),
+            ARG, "runs is 7, must be at most 6");
+    REFUSES("votes", c.n_units = 0, ARG, "units: found none, needed is one at least");
+    REFUSES("word count", c.n_units = 0, ARG, "records is 0, must be 1..");
+    REFUSES("word count", c.no_records = 1, ARG, "no_records is 1, must be 0..0");
+    REFUSES("words", c.no_records = 1, ARG, "no_records is 1, must be 0..0");
+    REFUSES("plain", (void)dpi_claim_add(&c, "counts"), ARG, "no_records is 1, must be 0..0");
     REFUSES("words", c.parts[0].values[1] = 4, ARG, "certificate_epsilon: found 5");
     REFUSES("words", c.parts[0].n_runs = 5, ARG, "n_words: found 20");
     REFUSES("words", c.parts[0].text[0] = 'x', ARG, "vocabulary_hash");
@@ -448,6 +460,8 @@ TEST(test_impossible) {
     REFUSES("words without a bound", c.parts[0].values[7] = 5, ARG, "infinite: there are groups");
     REFUSES("by position", (strcpy(c.ledger.dataset, "people"), c.ledger.epsilon = 9,
                             c.ledger.delta = 1e-5, c.ledger.order = 1), ARG, "order");
+    REFUSES("by position", (strcpy(c.ledger.dataset, "people"), c.ledger.scope = DPI_SCOPE_UNIT),
+            ARG, "the ledger's scope: found unit");
 }
 
 /* A ledger counts no work with a seed. */

@@ -139,6 +139,13 @@ TEST(test_claim_of_charge) {
     dpi_report *own = report_of(&other);
     strcpy(other.parts[0].text, "cough");
     dpi_report *others = report_of(&other);
+    other = *dpi_statistic_claim(s); /* of a dataset that may cost less, at the same order */
+    other.ledger.epsilon *= 1 - 1e-9;
+    assert_ok(dpi_claim_settle(&other, ERR));
+    dpi_report *of_less = report_of(&other);
+    assert_error(dpi_report_find_charge(of_less, the_ledger, ERR), STATE,
+                 "the dataset of the ledger has epsilon");
+    dpi_report_free(of_less);
     assert_ok(dpi_report_find_charge(own, the_ledger, ERR));
     assert_error(dpi_report_find_charge(others, the_ledger, ERR), STATE, "for other work");
     exec_sql(path, "UPDATE charge SET claim = ''");
