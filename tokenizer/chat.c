@@ -130,27 +130,66 @@ typedef struct message {
 } message;
 
 /* As the template does with the ends of the texts. */
-static void trim(const dpi_chat_format *f, message *m) {
+static void trim_system(const dpi_chat_format *f, message *m) {
     if (f->flags & DPI_FORMAT_TRIM_SYSTEM)
         dpi_trim(&m->system, &m->n_system);
     if (f->flags & DPI_FORMAT_TRIM_SYSTEM_END)
         dpi_trim_end(m->system, &m->n_system);
-    if ((f->flags & DPI_FORMAT_TRIM_USER) ||
-        ((f->flags & DPI_FORMAT_TRIM_JOINED) && m->n_system == 0 && !f->own_system))
-        dpi_trim(&m->user, &m->n_user);
-    else if (f->flags & DPI_FORMAT_TRIM_JOINED)
-        dpi_trim_end(m->user, &m->n_user);
+}
+
+/* `behind`: a system text stands before it in the same turn. */
+static void trim_user(const dpi_chat_format *f, bool behind, const char **text, size_t *n_bytes) {
+    if ((f->flags & DPI_FORMAT_TRIM_JOINED) && behind)
+        dpi_trim_end(*text, n_bytes);
+    else if (f->flags & (DPI_FORMAT_TRIM_USER | DPI_FORMAT_TRIM_JOINED))
+        dpi_trim(text, n_bytes);
+}
+
+static void drop(size_t n, const char **text, size_t *n_bytes) {
+    *text += n;
+    *n_bytes -= n;
+}
+
+/* Takes off what stands before the end of the last thought, and that end; whether there was one. */
+static bool drop_thought(const char **text, size_t *n_bytes) {
+    static const char end[] = "</think>";
+    bool found = false;
+    for (const char *at; *n_bytes > 0 && (at = memmem(*text, *n_bytes, end, sizeof end - 1));
+         found = true)
+        drop((size_t)(at - *text) + sizeof end - 1, text, n_bytes);
+    return found;
+}
+
+static void trim_said(const dpi_chat_format *f, const char **text, size_t *n_bytes) {
+    if (f->flags & (DPI_FORMAT_TRIM_USER | DPI_FORMAT_TRIM_JOINED | DPI_FORMAT_TRIM_SAID))
+        dpi_trim(text, n_bytes);
+    const bool rest = (f->flags & DPI_FORMAT_DROPS_THOUGHT) && drop_thought(text, n_bytes);
+    if ((f->flags & DPI_FORMAT_LINES_OFF_SAID) || (rest && (f->flags & DPI_FORMAT_LINES_OFF_REST)))
+        while (*n_bytes > 0 && **text == '\n')
+            drop(1, text, n_bytes);
+}
+
+/* Returns what goes before the user's text behind it. */
+static const char *add_system(prompt *p, const message *m, bool given, bool needed) {
+    const dpi_chat_format *f = p->format;
+    add_markup(p, f->system[0], needed);
+    if (given)
+        add_text(p, m->system, m->n_system);
+    else
+        add_markup(p, f->own_system, false);
+    add_markup(p, f->system[1], needed);
+    return f->joined ? f->joined : f->user[0];
 }
 
 static void add_user(prompt *p, const char *before, const char *text, size_t n_bytes, bool needed) {
+    trim_user(p->format, before != p->format->user[0], &text, &n_bytes);
     add_markup(p, before, needed);
     add_text(p, text, n_bytes);
     add_markup(p, p->format->user[1], needed);
 }
 
 static void add_said(prompt *p, const char *text, size_t n_bytes, bool needed) {
-    if (p->format->flags & (DPI_FORMAT_TRIM_USER | DPI_FORMAT_TRIM_JOINED))
-        dpi_trim(&text, &n_bytes);
+    trim_said(p->format, &text, &n_bytes);
     add_markup(p, p->format->said[0], needed);
     add_text(p, text, n_bytes);
     add_markup(p, p->format->said[1], needed);
@@ -161,23 +200,17 @@ static void add_turns(prompt *p, const message *m, bool given) {
     const dpi_chat_format *f = p->format;
     const bool needed = !(f->flags & DPI_FORMAT_SPELLED);
     const bool has_system = given || f->own_system;
-    if (has_system) {
-        add_markup(p, f->system[0], needed);
-        if (given)
-            add_text(p, m->system, m->n_system);
-        else
-            add_markup(p, f->own_system, false);
-        add_markup(p, f->system[1], needed);
+    const dpi_turn last = {m->user, NULL, m->n_user, 0};
+    const size_t with_system = f->flags & DPI_FORMAT_SYSTEM_LAST ? m->n_turns : 0;
+    for (size_t i = 0; i <= m->n_turns; i++) {
+        const dpi_turn *t = i < m->n_turns ? &m->turns[i] : &last;
+        const char *before = f->user[0];
+        if (has_system && i == with_system)
+            before = add_system(p, m, given, needed);
+        add_user(p, before, t->user, t->n_user, needed);
+        if (i < m->n_turns)
+            add_said(p, t->answer, t->n_answer, needed);
     }
-    const char *before = has_system && f->joined ? f->joined : f->user[0];
-    for (size_t i = 0; i < m->n_turns; i++) {
-        message earlier = {.user = m->turns[i].user, .n_user = m->turns[i].n_user};
-        trim(f, &earlier);
-        add_user(p, before, earlier.user, earlier.n_user, needed);
-        add_said(p, m->turns[i].answer, m->turns[i].n_answer, needed);
-        before = f->user[0];
-    }
-    add_user(p, before, m->user, m->n_user, needed);
     add_markup(p, f->answer, needed);
 }
 
@@ -248,7 +281,7 @@ static dpi_status render(prompt *p, int32_t chat, message m, dpi_error *err) {
     if (p->format->flags & DPI_FORMAT_DROPS_SYSTEM)
         m.n_system = 0;
     bool given = m.n_system > 0;
-    trim(p->format, &m);
+    trim_system(p->format, &m);
     if (p->format->flags & DPI_FORMAT_TRIM_SYSTEM_END)
         given = m.n_system > 0;
     add_turns(p, &m, given);

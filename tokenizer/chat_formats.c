@@ -19,6 +19,7 @@
 #define CHATML                                                     \
     .system = {"<|im_start|>system\n", "<|im_end|>\n"},            \
     .user = {"<|im_start|>user\n", "<|im_end|>\n"}, .said = {CHATML_ANSWER, "<|im_end|>\n"}
+#define QWQ CHATML, .flags = DPI_FORMAT_DROPS_THOUGHT | DPI_FORMAT_LINES_OFF_SAID
 #define NO_THOUGHT "<think>\n\n</think>\n"
 #define HEADER(role) "<|start_header_id|>" role "<|end_header_id|>\n\n"
 #define LLAMA3                                                     \
@@ -26,12 +27,12 @@
     .user = {HEADER("user"), "<|eot_id|>"}, .said = {HEADER("assistant"), "<|eot_id|>"}, \
     .answer = HEADER("assistant")
 #define DATES "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
-#define LLAMA2                                                     \
+#define LLAMA2(between)                                            \
     .flags = DPI_FORMAT_BOS | DPI_FORMAT_SPELLED | DPI_FORMAT_TRIM_JOINED, \
     .system = {"[INST] <<SYS>>\n", "\n<</SYS>>\n\n"}, .user = {"[INST] ", " [/INST]"}, \
-    .joined = "", .said = {" ", " " DPI_CHAT_EOS "<s>"}, .answer = ""
+    .joined = "", .said = {" ", " " DPI_CHAT_EOS between}, .answer = ""
 #define SMOLLM3(date, end)                                         \
-    .flags = DPI_FORMAT_TRIM_SYSTEM_END | DPI_FORMAT_SWITCHES,     \
+    .flags = DPI_FORMAT_TRIM_SYSTEM_END | DPI_FORMAT_SWITCHES | DPI_FORMAT_LINES_OFF_SAID, \
     .system = {"<|im_start|>system\n## Metadata\n\nKnowledge Cutoff Date: June 2025\n" date \
                "Reasoning Mode: /no_think\n\n## Custom Instructions\n\n", "\n\n" end}, \
     .own_system = "You are a helpful AI assistant named SmolLM, trained by Hugging Face.", \
@@ -55,8 +56,8 @@
 #define GRANITE                                                    \
     .system = {ROLE("system"), "<|end_of_text|>\n"}, .user = {ROLE("user"), "<|end_of_text|>\n"}, \
     .said = {ROLE("assistant"), "<|end_of_text|>\n"}, .answer = ROLE("assistant")
-#define DEEPSEEK                                                   \
-    .flags = DPI_FORMAT_BOS, .system = {"", ""}, .user = {"<｜User｜>", ""}, \
+#define DEEPSEEK(more)                                             \
+    .flags = DPI_FORMAT_BOS | (more), .system = {"", ""}, .user = {"<｜User｜>", ""}, \
     .said = {DEEPSEEK_ANSWER, DPI_CHAT_EOS}
 #define DEEPSEEK_ANSWER "<｜Assistant｜>"
 
@@ -69,8 +70,8 @@ static const dpi_chat_format formats[] = {
                          .user = {"<|user|>\n", DPI_CHAT_EOS "\n"},
                          .said = {"<|assistant|>\n", DPI_CHAT_EOS "\n"},
                          .answer = "<|assistant|>\n"},
-    [DPI_CHAT_LLAMA2] = {LLAMA2},
-    [DPI_CHAT_VIGOGNE] = {LLAMA2, .own_system = DPI_TEXT_VIGOGNE},
+    [DPI_CHAT_LLAMA2] = {LLAMA2("<s>")},
+    [DPI_CHAT_VIGOGNE] = {LLAMA2(""), .own_system = DPI_TEXT_VIGOGNE},
     [DPI_CHAT_LLAMA3] = {LLAMA3, .system = {HEADER("system"), "<|eot_id|>"}},
     [DPI_CHAT_LLAMA31] = {LLAMA3, .system = {HEADER("system") DATES, "<|eot_id|>"},
                           .own_system = ""},
@@ -87,11 +88,13 @@ static const dpi_chat_format formats[] = {
     [DPI_CHAT_QWEN25] = {CHATML, .answer = CHATML_ANSWER,
                          .own_system = "You are Qwen, created by Alibaba Cloud. You are a helpful "
                                        "assistant."},
-    [DPI_CHAT_QWEN3] = {CHATML, .answer = CHATML_ANSWER NO_THOUGHT "\n"},
+    [DPI_CHAT_QWEN3] = {CHATML, .answer = CHATML_ANSWER NO_THOUGHT "\n",
+                        .flags = DPI_FORMAT_DROPS_THOUGHT | DPI_FORMAT_LINES_OFF_REST},
     [DPI_CHAT_QWEN35] = {CHATML, .answer = CHATML_ANSWER NO_THOUGHT "\n",
-                         .flags = DPI_FORMAT_TRIM_SYSTEM | DPI_FORMAT_TRIM_USER},
-    [DPI_CHAT_QWQ] = {CHATML, .answer = CHATML_ANSWER "<think>\n"},
-    [DPI_CHAT_QWQ_CLOSED] = {CHATML, .answer = CHATML_ANSWER "<think>\n</think>"},
+                         .flags = DPI_FORMAT_TRIM_SYSTEM | DPI_FORMAT_TRIM_USER |
+                                  DPI_FORMAT_DROPS_THOUGHT | DPI_FORMAT_LINES_OFF_REST},
+    [DPI_CHAT_QWQ] = {QWQ, .answer = CHATML_ANSWER "<think>\n"},
+    [DPI_CHAT_QWQ_CLOSED] = {QWQ, .answer = CHATML_ANSWER "<think>\n</think>"},
     [DPI_CHAT_GEMMA2] = {GEMMA, .flags = DPI_FORMAT_BOS | DPI_FORMAT_TRIM_USER |
                                          DPI_FORMAT_REFUSES_SYSTEM},
     [DPI_CHAT_GEMMA3] = {GEMMA, .flags = DPI_FORMAT_BOS | DPI_FORMAT_TRIM_USER,
@@ -115,10 +118,13 @@ static const dpi_chat_format formats[] = {
     [DPI_CHAT_MISTRAL_V1] = {.flags = DPI_FORMAT_BOS | DPI_FORMAT_SPELLED,
                              .system = {" [INST] ", "\n\n"}, .user = {" [INST] ", " [/INST]"},
                              .joined = "", .said = {" ", DPI_CHAT_EOS}, .answer = ""},
-    [DPI_CHAT_MISTRAL_V3] = {.flags = DPI_FORMAT_BOS, .system = {"[INST] ", "\n\n"},
+    [DPI_CHAT_MISTRAL_V3] = {.flags = DPI_FORMAT_BOS | DPI_FORMAT_SYSTEM_LAST |
+                                      DPI_FORMAT_TRIM_SAID,
+                             .system = {"[INST] ", "\n\n"},
                              .user = {"[INST] ", "[/INST]"}, .joined = "",
                              .said = {" ", DPI_CHAT_EOS}, .answer = ""},
-    [DPI_CHAT_MISTRAL_V3_TEKKEN] = {.flags = DPI_FORMAT_BOS, .system = {"[INST]", "\n\n"},
+    [DPI_CHAT_MISTRAL_V3_TEKKEN] = {.flags = DPI_FORMAT_BOS | DPI_FORMAT_SYSTEM_LAST,
+                                    .system = {"[INST]", "\n\n"},
                                     .user = {"[INST]", "[/INST]"}, .joined = "",
                                     .said = {"", DPI_CHAT_EOS}, .answer = ""},
     [DPI_CHAT_MISTRAL_V7] = {MISTRAL_SYSTEM(" ")},
@@ -138,9 +144,11 @@ static const dpi_chat_format formats[] = {
                         .system = {"<|system|>\n", "\n"}, .user = {"<|user|>\n", "\n"},
                         .said = {"<|assistant|>\n", DPI_CHAT_EOS "\n"},
                         .answer = "<|assistant|>\n"},
-    [DPI_CHAT_DEEPSEEK] = {DEEPSEEK, .answer = DEEPSEEK_ANSWER},
-    [DPI_CHAT_DEEPSEEK_R1] = {DEEPSEEK, .answer = DEEPSEEK_ANSWER "<think>\n"},
-    [DPI_CHAT_DEEPSEEK_R1_CLOSED] = {DEEPSEEK, .answer = DEEPSEEK_ANSWER "<think>\n</think>"},
+    [DPI_CHAT_DEEPSEEK] = {DEEPSEEK(0), .answer = DEEPSEEK_ANSWER},
+    [DPI_CHAT_DEEPSEEK_R1] = {DEEPSEEK(DPI_FORMAT_DROPS_THOUGHT),
+                              .answer = DEEPSEEK_ANSWER "<think>\n"},
+    [DPI_CHAT_DEEPSEEK_R1_CLOSED] = {DEEPSEEK(DPI_FORMAT_DROPS_THOUGHT),
+                                     .answer = DEEPSEEK_ANSWER "<think>\n</think>"},
 };
 
 const dpi_chat_format *dpi_chat_format_of(int32_t chat) {

@@ -20,6 +20,12 @@ enum {
     DPI_FORMAT_DROPS_SYSTEM = 64,    /* the template ignores a system text */
     DPI_FORMAT_REFUSES_SYSTEM = 128, /* it refuses one */
     DPI_FORMAT_SWITCHES = 256, /* /think and the like in a system text are orders to it */
+    DPI_FORMAT_SYSTEM_LAST = 512, /* the system text stands in the last turn of the user */
+    /* Of an earlier answer: */
+    DPI_FORMAT_TRIM_SAID = 1024,       /* white space off both ends, as TRIM_USER does too */
+    DPI_FORMAT_DROPS_THOUGHT = 2048,   /* what stands before the last </think>, and that, off */
+    DPI_FORMAT_LINES_OFF_REST = 4096,  /* and then the line ends before what is left */
+    DPI_FORMAT_LINES_OFF_SAID = 8192,  /* line ends off its front, thought or not */
 };
 
 /* What stands before and after each text. Markers in it are tokens if the vocabulary has them. */
