@@ -110,7 +110,7 @@ static dpi_status load_words(dpi_vocab *v, const dpi_gguf *gguf, dpi_error *err)
     return dpi_words_create(found, &v->bpe->words, err);
 }
 
-/* Text with a byte that has no token loses that byte, as in llama.cpp: an unknown token would be
+/* A byte that has no token is left out, as Hugging Face's tokenizers do: an unknown token would be
  * worse, because in some files that is the end of a text. */
 static void load_byte_ids(dpi_vocab *v) {
     for (int b = 0; b < 256; b++) {
@@ -236,7 +236,7 @@ enum { GONE = -2 }; /* id of a symbol that was merged into its left neighbour */
 /* A stretch of the word that will be one token. */
 typedef struct symbol {
     int32_t prev, next; /* indices, -1 at the ends */
-    int32_t id;         /* -1: a byte without a token */
+    int32_t id;
 } symbol;
 
 typedef struct encoder {
@@ -316,14 +316,20 @@ static dpi_status encode_word(void *user, const char *word, size_t n_bytes, dpi_
         return DPI_STATUS_OK;
     }
     DPI_TRY(reserve(e, n_bytes, err));
-    int32_t n = (int32_t)n_bytes;
-    for (int32_t i = 0; i < n; i++)
-        e->symbols[i] = (symbol){i - 1, i + 1 < n ? i + 1 : -1,
-                                 e->vocab->byte_ids[(unsigned char)word[i]]};
+    int32_t n = 0;
+    for (size_t i = 0; i < n_bytes; i++) { /* what is left out lets its neighbours merge */
+        id = e->vocab->byte_ids[(unsigned char)word[i]];
+        if (id < 0)
+            continue;
+        e->symbols[n] = (symbol){n - 1, n + 1, id};
+        n++;
+    }
+    if (n == 0)
+        return DPI_STATUS_OK;
+    e->symbols[n - 1].next = -1;
     merge_all(e, n);
     for (int32_t i = 0; i >= 0; i = e->symbols[i].next)
-        if (e->symbols[i].id >= 0)
-            dpi_tokens_push(e->out, e->symbols[i].id);
+        dpi_tokens_push(e->out, e->symbols[i].id);
     return DPI_STATUS_OK;
 }
 

@@ -207,6 +207,31 @@ TEST(merges_by_rank) {
     dpi_vocab_free(vocab);
 }
 
+/* A byte without a token is out before words are merged; some words have no other. */
+TEST(merges_over_bytes_without_a_token) {
+    static pieces s;
+    static const char *const merges[] = {"! -"};
+    begin_bpe(&s);
+    s.p[6].type = s.p[14].type = CONTROL; /* what text may not become */
+    add(&s, "!-", 0, NORMAL);             /* 256 */
+    dpi_vocab *vocab = load_bpe(&s, "gpt-2", merges, 1);
+    assert_ids(vocab, "!\x06\x0e-!", 256, '!');
+    assert_ids(vocab, "\x06\x0e-\x06", '-');
+    int32_t ids[8];
+    size_t n = 99;
+    assert_ok(dpi_vocab_encode(vocab, "\x06\x0e", 2, 0, ids, 8, &n, ERR));
+    assert_int_equal(n, 0);
+    dpi_vocab_free(vocab);
+    /* Ids by Hugging Face's tokenizers. */
+    vocab = load_file("tokenizer/vocab-smollm.gguf");
+    assert_ids(vocab, "<|vision_start|><issue_start>\x06<unused5>", 44, 108, 4671, 79, 3738, 108,
+               21198, 2195, 79, 3738, 21198, 419, 3447, 37, 46);
+    assert_ids(vocab, "-\x06't", 42086, 100);
+    assert_ids(vocab, " \x06*", 1672);
+    assert_ids(vocab, "in\x14g \x04\x1d", 254, 87, 216);
+    dpi_vocab_free(vocab);
+}
+
 TEST(cuts_out_user_defined_tokens) {
     static pieces s;
     static const char *const texts[] = {" a", "   ", "a  <br>  b", "<br",

@@ -103,8 +103,8 @@ TEST(trims_each_user_text_of_llama2_by_itself) {
 }
 
 TEST(drops_thoughts_of_earlier_answers) {
-    static const said turns[4] = {{"A", "x</think>\n\nB"}}, more[4] = {{"A", "x</think>y</think>B"}},
-                      rest[4] = {{"A", "x</think>"}};
+    static const said turns[4] = {{"A", "x</think>\n\nB"}},
+                      more[4] = {{"A", "x</think>y</think>B"}}, rest[4] = {{"A", "x</think>"}};
 #define QWEN(answer, end)                                                                          \
     "<|im_start|>user\nA<|im_end|>\n<|im_start|>assistant\n" answer "<|im_end|>\n"                 \
     "<|im_start|>user\nC<|im_end|>\n<|im_start|>assistant\n<think>\n" end
