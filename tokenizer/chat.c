@@ -60,6 +60,8 @@ typedef struct prompt {
     /* [n_missing] a special token that the format needs and the vocabulary lacks, NULL if none */
     const char *missing;
     size_t n_missing;
+    char *system; /* [n_system] a copy of the system text where some of it is left out; owned */
+    size_t n_system;
 } prompt;
 
 static void add_text(prompt *p, const char *text, size_t n_bytes) {
@@ -238,6 +240,9 @@ static dpi_status encode_texts(const prompt *p, int32_t begin, int32_t end, dpi_
 }
 
 static dpi_status encode_parts(const prompt *p, dpi_tokens *out, dpi_error *err) {
+    const dpi_vocab *vocab = p->vocab;
+    if (vocab->add_bos || ((p->format->flags & DPI_FORMAT_BOS) && vocab->bos >= 0))
+        dpi_tokens_push(out, vocab->bos);
     for (int32_t i = 0; i < p->n_parts;) {
         int32_t end = i + 1;
         if (p->parts[i].special >= 0) {
@@ -252,9 +257,31 @@ static dpi_status encode_parts(const prompt *p, dpi_tokens *out, dpi_error *err)
     return DPI_STATUS_OK;
 }
 
-/* Whether the format takes this system text. */
+#define NO_THINK "/no_think"
+
+/* The order not to think holds in any case here: it is taken out of the system text. */
+static dpi_status drop_order(prompt *p, message *m, dpi_error *err) {
+    const size_t n_order = strlen(NO_THINK);
+    if (!(p->format->flags & DPI_FORMAT_SWITCHES) || m->n_system < n_order)
+        return DPI_STATUS_OK;
+    p->system = dpi_calloc(m->n_system, 1);
+    if (!p->system)
+        return dpi_no_memory(err, "the tokens of a prompt");
+    p->n_system = m->n_system;
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_system;)
+        if (m->n_system - i >= n_order && memcmp(m->system + i, NO_THINK, n_order) == 0)
+            i += n_order;
+        else
+            p->system[n++] = m->system[i++];
+    m->system = p->system;
+    m->n_system = n;
+    return DPI_STATUS_OK;
+}
+
+/* Whether the format takes this system text, which NO_THINK was taken out of once. */
 static dpi_status check_system(int32_t chat, const message *m, dpi_error *err) {
-    static const char *const switches[] = {"/think", "/no_think", "/system_override"};
+    static const char *const switches[] = {"/think", NO_THINK, "/system_override"};
     const dpi_chat_format *f = dpi_chat_format_of(chat);
     if (m->n_system == 0)
         return DPI_STATUS_OK;
@@ -277,6 +304,7 @@ static dpi_status render(prompt *p, int32_t chat, message m, dpi_error *err) {
     if (!p->format)
         return dpi_fail(err, DPI_STATUS_ARG, "chat is %d, must be a dpi_chat, 0..%d", (int)chat,
                         N_NAMES - 1);
+    DPI_TRY(drop_order(p, &m, err));
     DPI_TRY(check_system(chat, &m, err));
     if (p->format->flags & DPI_FORMAT_DROPS_SYSTEM)
         m.n_system = 0;
@@ -303,11 +331,12 @@ dpi_status dpi_vocab_encode_turns(const dpi_vocab *vocab, int32_t chat, const ch
                         DPI_TURNS_MAX);
     message m = {system, system ? n_system : 0, turns, n_turns, user, n_user};
     prompt p = {.vocab = vocab};
-    DPI_TRY(render(&p, chat, m, err));
     dpi_tokens out = {tokens, capacity, 0};
-    if (vocab->add_bos || ((p.format->flags & DPI_FORMAT_BOS) && vocab->bos >= 0))
-        dpi_tokens_push(&out, vocab->bos);
-    DPI_TRY(encode_parts(&p, &out, err));
+    dpi_status status = render(&p, chat, m, err);
+    if (status == DPI_STATUS_OK)
+        status = encode_parts(&p, &out, err);
+    dpi_wipe_free(p.system, p.n_system);
+    DPI_TRY(status);
     return dpi_tokens_finish(&out, n_tokens, err);
 }
 

@@ -178,7 +178,7 @@ static const struct {
     {DPI_CHAT_QWEN35, {"<|im_start|>assistant\n", "'<think>\n\n</think>\n\n'", "render_content"},
      {0}},
     {DPI_CHAT_QWEN3, {"<|im_start|>assistant\n", "enable_thinking", "'<think>\n\n</think>\n\n'"},
-     {0}},
+     {"system_message.content = "}}, /* MiroThinker has a text of its own */
     {DPI_CHAT_QWQ_CLOSED, {"<|im_start|>assistant\n<think>\n'", "not enable_thinking",
                            "'</think>'"}, {0}},
     {DPI_CHAT_QWQ, {"<|im_start|>assistant\n<think>\n'"}, {"enable_thinking"}},
@@ -188,7 +188,8 @@ static const struct {
                                             "assistant\n<think>", "You are a function"}},
     {DPI_CHAT_LLAMA31, {"<|start_header_id|>system<|end_header_id|>\n\n",
                         "\"Cutting Knowledge Date: December 2023\n\"", "\"Today Date: \""}, {0}},
-    {DPI_CHAT_LLAMA3, {"<|start_header_id|>", "trim"}, {OWN, "Cutting Knowledge", "think"}},
+    {DPI_CHAT_LLAMA3, {"<|start_header_id|>", "trim"}, {OWN, "Cutting Knowledge", "think",
+                                                  "functools"}}, /* Firefunction */
     {DPI_CHAT_MISTRAL_SMALL32, {"[SYSTEM_PROMPT]", "You are Mistral Small 3, a Large",
                                 "# WEB BROWSING INSTRUCTIONS", "# TOOL CALLING INSTRUCTIONS"}, {0}},
     {DPI_CHAT_MINISTRAL3, {"[SYSTEM_PROMPT]", "# HOW YOU SHOULD THINK AND ANSWER"}, {0}},
@@ -214,7 +215,8 @@ static const struct {
     {DPI_CHAT_GRANITE, {"<|start_of_role|>"}, {OWN, "You are Granite", "Knowledge Cutoff Date"}},
     {DPI_CHAT_DEEPSEEK_R1_CLOSED, {"<｜Assistant｜><think>\n", "not enable_thinking", "</think>"},
      {0}},
-    {DPI_CHAT_DEEPSEEK_R1, {"<｜Assistant｜><think>\n"}, {"enable_thinking"}},
+    {DPI_CHAT_DEEPSEEK_R1, {"<｜Assistant｜><think>\n"},
+     {"enable_thinking", "'<｜User｜>' + message['content'] + '<｜end▁of▁sentence｜>'"}},
     {DPI_CHAT_DEEPSEEK, {"<｜User｜>", "<｜Assistant｜>"}, {"think"}},
     {DPI_CHAT_PHI4_MINI, {"'|>' + message['content'] + '<|end|>'", "'<|assistant|>'"}, {0}},
     {DPI_CHAT_PHI3_SMALL, {"'|>' + '\n' + message['content'] + '<|end|>\n'", "{{ bos_token }}"},

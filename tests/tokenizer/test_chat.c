@@ -94,6 +94,15 @@ static const struct {
     {DPI_CHAT_UNKNOWN, "<start_of_turn>user"},
     {DPI_CHAT_UNKNOWN, "{{ '<|im_start|>system\\nYou are Hermes.<|im_end|>\\n' }}"},
     {DPI_CHAT_UNKNOWN, "<|user|>"},
+    /* Firefunction, MiroThinker, and a DeepSeek-R1 that ends what the user says: like others */
+    {DPI_CHAT_UNKNOWN, "'<|start_header_id|>' + ns.role + '<|end_header_id|>\n\n' "
+                       "message['content'] | trim ' functools['"},
+    {DPI_CHAT_UNKNOWN, "{%- set system_message.content = 'In' %}'<|im_start|>assistant\n' "
+                       "enable_thinking '<think>\n\n</think>\n\n'"},
+    {DPI_CHAT_UNKNOWN, "{{- '<｜User｜>' + message['content'] + '<｜end▁of▁sentence｜>' -}}"
+                       "{{- '<｜Assistant｜><think>\n' -}}"},
+    {DPI_CHAT_DEEPSEEK_R1, "{{- '<｜User｜>' + message['content'] -}}"
+                           "{{- '<｜Assistant｜><think>\n' -}}"},
 };
 
 TEST(recognises_templates) {
@@ -420,9 +429,12 @@ TEST(refuses_what_it_cannot_render) {
                  UNSUPPORTED, "no token <|im_end|>, which the chat template chatml");
     assert_error(dpi_vocab_encode_prompt(vocab, DPI_CHAT_LLAMA3, NULL, 0, "a", 1, ids, 64, &n, ERR),
                  UNSUPPORTED, "<|start_header_id|>");
-    assert_error(dpi_vocab_encode_prompt(vocab, DPI_CHAT_SMOLLM3, "a /no_think", 11, "a", 1, ids,
-                                         64, &n, ERR),
-                 UNSUPPORTED, "found /no_think, which is an order to the chat template smollm3");
+    assert_error(dpi_vocab_encode_prompt(vocab, DPI_CHAT_SMOLLM3, "a /think", 8, "a", 1, ids, 64,
+                                         &n, ERR),
+                 UNSUPPORTED, "found /think, which is an order to the chat template smollm3");
+    assert_error(dpi_vocab_encode_prompt(vocab, DPI_CHAT_SMOLLM3, "/th/no_thinkink", 15, "a", 1,
+                                         ids, 64, &n, ERR),
+                 UNSUPPORTED, "found /think, which");
     for (int i = 0; i < 3; i++)
         assert_error(dpi_vocab_encode_prompt(vocab, bad[i], NULL, 0, "a", 1, ids, 64, &n, ERR), ARG,
                      "must be a dpi_chat");

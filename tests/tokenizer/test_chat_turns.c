@@ -124,3 +124,27 @@ TEST(drops_thoughts_of_earlier_answers) {
           "<｜User｜>C<｜Assistant｜>");
     dpi_vocab_free(vocab);
 }
+
+/* The order of SmolLM3's users is no part of the system text. */
+TEST(drops_the_order_not_to_think) {
+    static const said none[4] = {{0}};
+    static const struct {
+        const char *given, *left;
+    } cases[] = {
+        {"Be brief. /no_think", "Be brief."},
+        {"/no_think Be /no_thinkbrief.", " Be brief."},
+        {"/no_thin", "/no_thin"},
+        {" /no_think", "You are a helpful AI assistant named SmolLM, trained by Hugging Face."},
+    };
+    dpi_vocab *vocab = load_markers();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char wanted[512];
+        snprintf(wanted, sizeof wanted,
+                 "<|im_start|>system\n## Metadata\n\nKnowledge Cutoff Date: June 2025\n"
+                 "Reasoning Mode: /no_think\n\n## Custom Instructions\n\n%s\n\n<|im_end|>\n"
+                 "<|im_start|>user\nC<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n",
+                 cases[i].left);
+        check(vocab, DPI_CHAT_SMOLLM3_UNSLOTH, cases[i].given, none, "C", wanted);
+    }
+    dpi_vocab_free(vocab);
+}
