@@ -46,8 +46,9 @@ typedef struct dpi_prompt_options {
                                  any number of times; none: {label} is text like any other */
     dpi_bytes system;         /* the system message of every prompt; none: without one */
     const dpi_turn *turns;    /* [n_turns] PUBLIC: earlier turns of a conversation, which stand in
-                                 every prompt before all but the system message. Each is text as it
-                                 is, {label} and {reference} too. NULL (default): none */
+                                 every prompt before all but the system message, which some formats
+                                 (mistral-v3) put behind them. Each is text as it is, {label} and
+                                 {reference} too. NULL (default): none */
     int32_t n_turns;          /* 0..DPI_EXAMPLES_MAX - n_examples */
     int32_t n_text;           /* of a description: tokens that a text may have; with more than
                                  DPI_LISTED_TOKENS (prompt_texts.h) texts are not in quotes but

@@ -121,9 +121,9 @@ typedef struct dpi_turn {
 } dpi_turn;
 
 /* The same of a conversation: turns [n_turns] come before the user's message, each as the template
- * has it; with DPI_CHAT_NONE DPI_CHAT_MARK ends each. The bound is then 4 bytes of all texts +
- * DPI_PROMPT_FRAME + n_turns * DPI_EARLIER_FRAME. Errors: the same; LIMIT with more than
- * DPI_TURNS_MAX. */
+ * has it (without the thought of an earlier answer, where it leaves that out); with DPI_CHAT_NONE
+ * DPI_CHAT_MARK ends each. The bound is then 4 bytes of all texts + DPI_PROMPT_FRAME +
+ * n_turns * DPI_EARLIER_FRAME. Errors: the same; LIMIT with more than DPI_TURNS_MAX. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_turns_encode(const dpi_model *model, int32_t chat,
                                                    const char *system, size_t n_system,
                                                    const dpi_turn *turns, size_t n_turns,
