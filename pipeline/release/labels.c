@@ -175,10 +175,23 @@ static dpi_status settle_given(const dpi_release_options *o, dpi_label_list *l, 
     return DPI_STATUS_OK;
 }
 
+/* Of labels that are public one without units is a slip: another label would have its texts. */
+static dpi_status check_names(const dpi_release_options *o, const dpi_label_list *l,
+                              dpi_error *err) {
+    for (int32_t i = 0; i < l->n; i++)
+        if (o->n_labels > 0 && !o->label_texts && l->n_units[i] == 0)
+            return dpi_fail(err, DPI_STATUS_ARG,
+                            "label_names: no unit has the label '%.*s'; labels are compared as "
+                            "they are written",
+                            (int)l->names.at[i].n_bytes, l->names.at[i].data);
+    return DPI_STATUS_OK;
+}
+
 /* All batches, or n_texts of them in proportion to the units. */
 static dpi_status settle_public(const dpi_release_options *o, int32_t batch, dpi_label_list *l,
                                 dpi_error *err) {
     int64_t most[DPI_LABELS_MAX], all = 0;
+    DPI_TRY(check_names(o, l, err));
     for (int32_t i = 0; i < l->n; i++)
         all += most[i] = (l->n_units[i] + batch - 1) / batch;
     bool fits = all <= DPI_LABEL_TEXTS_MAX;

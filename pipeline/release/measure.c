@@ -36,7 +36,11 @@ typedef struct measure {
 
 int32_t dpi_plan_rows(const dpi_plan *plan, int32_t n_unit) {
     const int32_t most = dpi_sampler_per_unit(&plan->claim.method);
-    return (plan->options.session.n_seq - 1) / most * n_unit + 1;
+    const int64_t n_units = plan->claim.n_records; /* 0: nobody knows */
+    int32_t batch = (plan->options.session.n_seq - 1) / most;
+    if (n_units > 0 && n_units < batch)
+        batch = (int32_t)n_units;
+    return batch * n_unit + 1;
 }
 
 static void free_measure(measure *m) {
@@ -333,7 +337,7 @@ static dpi_status add_seconds(const dpi_plan *plan, const rates *t, dpi_release_
     passes p = {.plan = plan,
                 .t = t,
                 .n_prompt = needs->n_prompt_most,
-                .n_seq = plan->options.session.n_seq,
+                .n_seq = dpi_plan_rows(plan, dpi_sampler_per_unit(&plan->claim.method)),
                 .n_tokens = plan->claim.method.n_tokens};
     const double usual = dpi_plan_rows(plan, needs->n_unit_usual);
     run_texts(&p, places);

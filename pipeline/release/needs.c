@@ -47,7 +47,7 @@ typedef struct prompts_held {
 static prompts_held most_held(const dpi_plan *plan) {
     return (prompts_held){plan->claim.record_in_prompt ? plan->prompts_info.n_limit
                                                        : plan->prompts_info.n_public,
-                          plan->options.session.n_seq};
+                          dpi_plan_rows(plan, dpi_sampler_per_unit(&plan->claim.method))};
 }
 
 /* Caches of n_parallel texts: each has its own, in which its prompts share their beginning. The
@@ -161,7 +161,7 @@ dpi_status dpi_plan_needs(const dpi_plan *plan, dpi_release_plan *result, dpi_er
                              .n_prompt_shared = plain ? 0 : plan->prompts_info.n_prefix,
                              .n_parallel = plan->options.n_parallel,
                              .rows_per_step =
-                                 plan->options.session.n_seq * plan->options.n_parallel,
+                                 most_held(plan).n_rows * plan->options.n_parallel,
                              .chat = plan->prompts_info.chat};
     const int32_t most = dpi_sampler_per_unit(&plan->claim.method);
     made.n_text_usual = usual_text(plan);

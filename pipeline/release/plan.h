@@ -87,7 +87,8 @@ dpi_status dpi_plan_session_memory(const dpi_plan *plan, int32_t n_parallel, uin
                                    dpi_error *err);
 /* As dpi_release_plan_get. */
 dpi_status dpi_plan_needs(const dpi_plan *plan, dpi_release_plan *needs, dpi_error *err);
-/* measure.c: rows of a step of one text where each unit has n_unit records. */
+/* measure.c: rows of a step of one text where each unit has n_unit records; a batch has no more
+ * units than there are, if that is public. */
 int32_t dpi_plan_rows(const dpi_plan *plan, int32_t n_unit);
 /* The measured times of `needs`, of which memory and the prompts' lengths are set.
  * Errors: MEMORY, ENTROPY. */

@@ -27,6 +27,12 @@ fi
 works plan "$model" "$refs" --rho 0.5 --pace none --json; near rows_per_step 17; near n_texts 1
 near T 64; near K 2097152 1e-6; near weight_bytes 1171200
 works plan "$model" --records 100 --rho 0.5 --json; near n_texts 13; near B 8
+# No batch has more records than there are.
+works plan "$model" --records 5 -B 40 --rho 0.5 --json; near rows_per_step 6; near B 40
+expect_err "batches of -B 40 have 5 records at most"
+most=$(field memory_bytes)
+works plan "$model" --records 5 -B 5 --rho 0.5 --json; expect_empty_err
+holds "the memory of 5" "$most < 1.1 * $(field memory_bytes)"
 works plan "$model" --records 100 --rho 0.5; expect_out "memory" "prompt tokens a second" \
     "with records of 300 tokens (--ref-tokens); the longest that fit:"
 run plan "$model" --records 20 --rho 0.5 --json

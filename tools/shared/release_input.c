@@ -174,6 +174,15 @@ static void note_public_texts(const dpi_release *release) {
                  "--top-k makes texts differ", told.n_texts);
 }
 
+/* What records say is divided by B, whether they are there or not. */
+static void note_batch(const dpi_run *run) {
+    const int32_t B = run->method.denominator;
+    if (run->n_records > 0 && run->n_records < B)
+        cli_note("note: batches of -B %d have %" PRId64 " %s at most: each still counts as one of "
+                 "%d, so a smaller -B lets them say more", (int)B, run->n_records,
+                 run->method.max_per_unit > 0 ? "units" : "records", (int)B);
+}
+
 static int open_release(const dpi_release_options *o, bool quiet, release_input *in) {
     dpi_error err;
     if (!quiet)
@@ -189,8 +198,10 @@ static int open_release(const dpi_release_options *o, bool quiet, release_input 
         cli_note("stopped before a record was read");
         return signals_code();
     }
-    if (status == DPI_STATUS_OK && !quiet)
+    if (status == DPI_STATUS_OK && !quiet) {
         note_public_texts(in->release);
+        note_batch(dpi_release_run(in->release));
+    }
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_option(CLI_USAGE, &err);
 }
 
