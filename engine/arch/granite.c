@@ -5,8 +5,21 @@ static const dpi_arch_tensor tensors[] = {
     DPI_ATTN_NORM, DPI_QKV, DPI_ATTN_OUTPUT, DPI_FFN_NORM, DPI_FFN,
 };
 
-static const char *const keys[] = {DPI_KEYS, "embedding_scale", "residual_scale",
-                                   "attention.scale", "logit_scale", NULL};
+/* Dense models of Granite 4.0 are converted as mixtures of which all layers attend, and the files
+ * keep sizes of parts that they lack. A file that has such a part has tensors, ssm_* or *_shexp,
+ * and is refused by their names. */
+static const char *const keys[] = {DPI_KEYS,
+                                   "embedding_scale",
+                                   "residual_scale",
+                                   "attention.scale",
+                                   "logit_scale",
+                                   "expert_shared_feed_forward_length",
+                                   "ssm.conv_kernel",
+                                   "ssm.state_size",
+                                   "ssm.group_count",
+                                   "ssm.inner_size",
+                                   "ssm.time_step_rank",
+                                   NULL};
 
 /* A scale that is absent, or 0, is what the config has already. */
 static dpi_status scale(const dpi_gguf *gguf, dpi_config *c, const char *key, float *out,
