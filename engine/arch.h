@@ -74,8 +74,8 @@ int64_t dpi_extent_of(const dpi_shape *shape, dpi_extent extent);
 /* A tensor of layers of a kind: blk.N.NAME.weight. A matrix may have a bias [n_out] beside it,
  * blk.N.NAME.bias. Matrices of one name follow each other in the table and are one tensor of the
  * file, whose rows are those of the first, then those of the next. Those that have `joined` in
- * common may be one, too, of that name: it counts where the file has it. Arrays are what no product
- * reads: vectors, and filters [n_out, n_in]. */
+ * common may be one, too, of that name: it counts where the file has it, and its rows are of those
+ * that the layer has. Arrays are what no product reads: vectors, and filters [n_out, n_in]. */
 typedef struct dpi_arch_tensor {
     const char *name, *joined; /* joined: of a matrix */
     dpi_extent n_in, n_out; /* n_out NONE: a vector */

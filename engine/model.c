@@ -84,8 +84,13 @@ static dpi_status bind_vector(const binding *b, const char *name, int64_t n, boo
     return bind_array(b, name, n, 1, required, out, err);
 }
 
+/* Rows of a matrix of a layer; 0: the layer has none. */
+static int64_t rows_of(const dpi_arch_tensor *t, const dpi_shape *shape) {
+    return dpi_arch_has(t, shape) ? dpi_extent_of(shape, t->n_out) : 0;
+}
+
 /* The matrices of one tensor of the file: its rows, and those of its bias, are theirs one after
- * the other. */
+ * the other. Those that the layer lacks stay without a type. */
 static dpi_status bind_parts(const binding *b, int32_t layer, const dpi_arch_tensor *t,
                              int32_t n_parts, dpi_tensor_name weight, dpi_tensor_name bias,
                              dpi_error *err) {
@@ -94,16 +99,19 @@ static dpi_status bind_parts(const binding *b, int32_t layer, const dpi_arch_ten
     dpi_matrix whole = {0};
     int64_t n_out = 0, row = 0;
     for (int32_t i = 0; i < n_parts; i++)
-        n_out += dpi_extent_of(shape, t[i].n_out);
+        n_out += rows_of(&t[i], shape);
     DPI_TRY(bind_matrix(b, weight.text, n_out, n_in, true, &whole, err));
     DPI_TRY(bind_vector(b, bias.text, n_out, false, &whole.bias, err));
     for (int32_t i = 0; i < n_parts; i++) {
         dpi_matrix *w = dpi_model_tensor(b->m, layer, &t[i]);
+        const int64_t n = rows_of(&t[i], shape);
+        if (n == 0)
+            continue;
         *w = whole;
-        w->n_out = dpi_extent_of(shape, t[i].n_out);
+        w->n_out = n;
         w->rows += (uint64_t)row * dpi_type_row_bytes(w->type, n_in);
         w->bias = whole.bias ? whole.bias + row : NULL;
-        row += w->n_out;
+        row += n;
     }
     return DPI_STATUS_OK;
 }
@@ -119,8 +127,9 @@ static dpi_status bind_matrices(const binding *b, int32_t layer, const dpi_arch_
                           dpi_arch_joined_name(t, layer, "bias"), err);
     for (int32_t n; t < end; t += n) {
         n = dpi_arch_parts(table, t);
-        DPI_TRY(bind_parts(b, layer, t, n, dpi_arch_tensor_name(t, layer, "weight"),
-                           dpi_arch_tensor_name(t, layer, "bias"), err));
+        if (dpi_arch_has(t, &b->m->config.shapes[layer]))
+            DPI_TRY(bind_parts(b, layer, t, n, dpi_arch_tensor_name(t, layer, "weight"),
+                               dpi_arch_tensor_name(t, layer, "bias"), err));
     }
     return DPI_STATUS_OK;
 }
@@ -142,7 +151,7 @@ static dpi_status bind_layer(const binding *b, int32_t layer, dpi_error *err) {
     int32_t n = 1;
     for (const dpi_arch_tensor *t = table->tensors; t < table->tensors + table->n_tensors; t += n) {
         n = dpi_arch_joined(table, t);
-        if (!dpi_arch_has(t, shape))
+        if (!dpi_arch_has(t, shape)) /* of those that may be one: none of them */
             continue;
         if (t->is_array)
             DPI_TRY(bind_array(b, dpi_arch_tensor_name(t, layer, "weight").text,

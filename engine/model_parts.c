@@ -63,6 +63,14 @@ dpi_matrix *dpi_model_matrix(const dpi_model *m, int32_t i) {
     return i < m->n_products ? m->products[i].w : NULL;
 }
 
+/* How many of n entries of a table a layer has. */
+static int32_t count_had(const dpi_arch_tensor *t, int32_t n, const dpi_shape *shape) {
+    int32_t n_had = 0;
+    for (int32_t i = 0; i < n; i++)
+        n_had += dpi_arch_has(&t[i], shape);
+    return n_had;
+}
+
 int32_t dpi_model_find(const dpi_model *m, const char *tensor, int32_t *n) {
     int32_t layer;
     if (sscanf(tensor, "blk.%6d.", &layer) != 1)
@@ -73,7 +81,8 @@ int32_t dpi_model_find(const dpi_model *m, const char *tensor, int32_t *n) {
             continue;
         const dpi_arch_table *table = dpi_config_table(&m->config, layer);
         const bool is_own = strcmp(dpi_arch_tensor_name(t, layer, "weight").text, tensor) == 0;
-        *n = is_own ? dpi_arch_parts(table, t) : dpi_arch_joined(table, t);
+        *n = count_had(t, is_own ? dpi_arch_parts(table, t) : dpi_arch_joined(table, t),
+                       &m->config.shapes[layer]);
         if (is_own || strcmp(dpi_arch_joined_name(t, layer, "weight").text, tensor) == 0)
             return i;
     }

@@ -10,9 +10,9 @@ enum { OWN_VALUES = DPI_PART_KEYS | DPI_PART_VALUES };
 
 static const dpi_arch_tensor tensors[] = {
     DPI_ATTN_NORM,
-    DPI_MATRIX("attn_q", EMBD, Q, wq, 0),
-    DPI_MATRIX_OF(DPI_PART_KEYS, "attn_k", EMBD, K, wk, 1),
-    DPI_MATRIX_OF(OWN_VALUES, "attn_v", EMBD, V, wv, 2),
+    DPI_PART("attn_q", "attn_qkv", EMBD, Q, wq, 0),
+    DPI_PART_OF(DPI_PART_KEYS, "attn_k", "attn_qkv", EMBD, K, wk, 1),
+    DPI_PART_OF(OWN_VALUES, "attn_v", "attn_qkv", EMBD, V, wv, 2),
     DPI_NORM("attn_q_norm", HEAD, q_norm),
     DPI_NORM_OF(DPI_PART_KEYS, "attn_k_norm", HEAD, k_norm),
     DPI_ATTN_OUTPUT,
@@ -91,7 +91,13 @@ static bool has_tensor(const dpi_gguf *gguf, int32_t layer, const char *name) {
     return dpi_gguf_tensor_find(gguf, text) != NULL;
 }
 
-/* What each layer has. A global one may make its values of what its keys are made of. */
+/* A global layer may make its values of what its keys are made of: such a file has attn_q and
+ * attn_k there, never attn_qkv. */
+static bool has_values(const dpi_gguf *gguf, const dpi_config *c, int32_t l) {
+    return c->has_window[l] || has_tensor(gguf, l, "attn_v") || has_tensor(gguf, l, "attn_qkv");
+}
+
+/* What each layer has. */
 static dpi_status read_parts(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
     int32_t n_shared = 0;
     DPI_TRY(dpi_config_count(gguf, c, "attention.shared_kv_layers", 0, c->n_layer - 1, &n_shared,
@@ -103,7 +109,7 @@ static dpi_status read_parts(const dpi_gguf *gguf, dpi_config *c, dpi_error *err
         dpi_shape *s = &c->shapes[l];
         s->n_input = c->n_input;
         s->parts = (l < c->n_layer - n_shared ? DPI_PART_KEYS : 0) |
-                   (c->has_window[l] || has_tensor(gguf, l, "attn_v") ? DPI_PART_VALUES : 0) |
+                   (has_values(gguf, c, l) ? DPI_PART_VALUES : 0) |
                    (c->n_input > 0 ? DPI_PART_INPUT : 0) |
                    (has_tensor(gguf, l, "layer_output_scale") ? DPI_PART_SCALE : 0);
         if (!(s->parts & DPI_PART_KEYS))

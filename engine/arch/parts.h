@@ -9,10 +9,12 @@
 #define DPI_NORM(name, in, member) DPI_NORM_OF(0, name, in, member)
 /* Those that may be one tensor of the file, `joined`. */
 #define DPI_PART(name, joined, in, out, member, place)                                             \
-    {name, joined, DPI_EXTENT_##in, DPI_EXTENT_##out, DPI_AT(member), place, false, false, 0}
+    DPI_PART_OF(0, name, joined, in, out, member, place)
 /* Those of layers that have some parts. */
+#define DPI_PART_OF(parts, name, joined, in, out, member, place)                                   \
+    {name, joined, DPI_EXTENT_##in, DPI_EXTENT_##out, DPI_AT(member), place, false, false, parts}
 #define DPI_MATRIX_OF(parts, name, in, out, member, place)                                         \
-    {name, name, DPI_EXTENT_##in, DPI_EXTENT_##out, DPI_AT(member), place, false, false, parts}
+    DPI_PART_OF(parts, name, name, in, out, member, place)
 #define DPI_NORM_OF(parts, name, in, member)                                                       \
     {name, NULL, DPI_EXTENT_##in, DPI_EXTENT_NONE, DPI_AT(member), 0, true, false, parts}
 

@@ -51,7 +51,7 @@ static inline void build_metadata(gguf_build *b, const dpi_gguf *from, const cha
 }
 
 /* A file with attn_qkv in place of attn_q, attn_k and attn_v, `kind` "weight" or "bias": rows of q,
- * then of k, then of v. */
+ * then of k, then of v. A layer that has one of them alone has its rows. */
 static inline void build_qkv(gguf_build *b, const dpi_gguf *from, const dpi_gguf_tensor *q,
                              int layer, const char *kind) {
     unsigned char *data = NULL;
@@ -61,7 +61,9 @@ static inline void build_qkv(gguf_build *b, const dpi_gguf *from, const dpi_gguf
     for (const char *part = "qkv"; *part; part++) {
         snprintf(name, sizeof name, "blk.%d.attn_%c.%s", layer, *part, kind);
         const dpi_gguf_tensor *t = dpi_gguf_tensor_find(from, name);
-        assert_true(t && t->type == q->type);
+        if (!t)
+            continue;
+        assert_true(t->type == q->type);
         data = realloc(data, n_bytes + t->n_bytes);
         assert_non_null(data);
         memcpy(data + n_bytes, t->data, t->n_bytes);
@@ -71,6 +73,14 @@ static inline void build_qkv(gguf_build *b, const dpi_gguf *from, const dpi_gguf
     snprintf(name, sizeof name, "blk.%d.attn_qkv.%s", layer, kind);
     build_tensor(b, name, q->type, (uint32_t)q->n_dims, shape, data, n_bytes);
     free(data);
+}
+
+/* Not where values are made of what keys are made of: there is no attn_v. */
+static inline bool is_joined(const dpi_gguf *from, int layer) {
+    char k[64], v[64];
+    snprintf(k, sizeof k, "blk.%d.attn_k.weight", layer);
+    snprintf(v, sizeof v, "blk.%d.attn_v.weight", layer);
+    return !dpi_gguf_tensor_find(from, k) || dpi_gguf_tensor_find(from, v);
 }
 
 static inline void build_joined(gguf_build *b, const char *path) {
@@ -83,7 +93,7 @@ static inline void build_joined(gguf_build *b, const char *path) {
         char part, kind[8];
         int layer, end = 0;
         sscanf(t->name, "blk.%d.attn_%c.%7[a-z]%n", &layer, &part, kind, &end);
-        if (end == 0 || t->name[end])
+        if (end == 0 || t->name[end] || !is_joined(from, layer))
             build_tensor(b, t->name, t->type, (uint32_t)t->n_dims, t->shape, t->data, t->n_bytes);
         else if (part == 'q')
             build_qkv(b, from, t, layer, kind);

@@ -289,18 +289,23 @@ TEST(test_architectures) {
 
 /* Where q, k and v are one tensor, an adapter may be of it or of each. */
 TEST(test_joined) {
-    require_data("arch/qwen2-A.gguf");
-    char base[300];
-    gguf_build b;
-    snprintf(base, sizeof base, "%s/joined", dir);
-    build_joined(&b, data_path("arch/qwen2-A.gguf"));
-    write_file(base, b.data, b.n_bytes);
-    build_free(&b);
-    write_adapter_of(base);
-    check_architecture(base);
-    check_architecture(data_path("arch/qwen2-A.gguf"));
-    write_adapter_of(data_path("arch/qwen2-A.gguf"));
-    check_architecture(base);
+    static const char *const files[] = {"arch/qwen2-A.gguf", "arch/gemma4-A.gguf",
+                                        "arch/gemma4-e2b-A.gguf"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char base[300], split[300];
+        gguf_build b;
+        require_data(files[i]);
+        snprintf(split, sizeof split, "%s", data_path(files[i]));
+        snprintf(base, sizeof base, "%s/joined", dir);
+        build_joined(&b, split);
+        write_file(base, b.data, b.n_bytes);
+        build_free(&b);
+        write_adapter_of(base);
+        check_architecture(base);
+        check_architecture(split);
+        write_adapter_of(split);
+        check_architecture(base);
+    }
 }
 
 /* ---- What is refused ------------------------------------------------------------------------- */

@@ -186,7 +186,8 @@ TEST(test_golden_files) {
 /* The three matrices that read the same input may be one tensor, in each architecture. */
 TEST(test_joined) {
     static const char *const paths[] = {"arch/llama-bias-A", "arch/qwen2-A", "arch/qwen3-Q-Q8_0",
-                                        "arch/gemma2-A", "arch/olmo3-A"};
+                                        "arch/gemma2-A", "arch/olmo3-A", "arch/gemma4-A",
+                                        "arch/gemma4-e2b-A"};
     for (size_t i = 0; i < 2 * sizeof paths / sizeof *paths; i++) {
         const int32_t exact = i % 2;
         char path[64];
