@@ -93,10 +93,25 @@ dpi_status dpi_config_number(const dpi_gguf *gguf, const dpi_config *c, const ch
 
 /* ---- Rotation -------------------------------------------------------------------------------- */
 
+/* By what rotation is slower: `min` or more, and 0 says 1. If absent, *factor stays. The older key
+ * counts only where the newer one is absent. */
+static dpi_status read_factor(const dpi_gguf *gguf, const dpi_config *c, double min, double *factor,
+                              dpi_error *err) {
+    bool found = false;
+    DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.factor", 0, 1e6, factor, &found, err));
+    if (!found)
+        DPI_TRY(dpi_config_number(gguf, c, "rope.scale_linear", 0, 1e6, factor, NULL, err));
+    if (*factor != 0 && *factor < min)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s is %g, must be 0 (none) or %g..1e6",
+                        dpi_gguf_name(gguf), key_of(c, "rope.scaling.factor").text, *factor, min);
+    *factor = *factor == 0 ? 1 : *factor;
+    return DPI_STATUS_OK;
+}
+
 static dpi_status read_llama3(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
     double factor = 8, low = 1, high = 4; /* those of Llama 3.1 */
     int32_t context = 8192;
-    DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.factor", 1, 1e6, &factor, NULL, err));
+    DPI_TRY(read_factor(gguf, c, 1, &factor, err));
     DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.low_freq_factor", 1e-3, 1e3, &low, NULL, err));
     DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.high_freq_factor", 1e-3, 1e3, &high, NULL,
                               err));
@@ -134,7 +149,7 @@ static double yarn_pair(const dpi_config *c, double context, double rotations) {
  * longer, by 1 + ln(factor) / 10, which the key yarn_attn_factor replaces. */
 static dpi_status read_yarn(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
     double factor = 1, fast = 32, slow = 1, ext = 1, log_multiplier = 0;
-    DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.factor", 1, 1e6, &factor, NULL, err));
+    DPI_TRY(read_factor(gguf, c, 1, &factor, err));
     DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.yarn_beta_fast", 1e-3, 1e6, &fast, NULL, err));
     DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, &slow, NULL, err));
     DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.yarn_ext_factor", 1, 1, &ext, NULL, err));
@@ -157,18 +172,10 @@ double dpi_config_yarn_divisor(const dpi_config *c, int32_t pair) {
     return 1 / (1 - scaled + scaled / c->yarn.factor);
 }
 
-/* The older key counts only where the newer one is absent. */
 static dpi_status read_linear(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
     double factor = 1;
-    bool found = false;
-    DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.factor", 0, 1e6, &factor, &found, err));
-    if (!found)
-        DPI_TRY(dpi_config_number(gguf, c, "rope.scale_linear", 0, 1e6, &factor, NULL, err));
-    if (factor != 0 && factor < ROPE_FACTOR_MIN)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s is %g, must be 0 (none) or %g..1e6",
-                        dpi_gguf_name(gguf), key_of(c, "rope.scaling.factor").text, factor,
-                        ROPE_FACTOR_MIN);
-    c->rope_freq_scale = factor == 0 ? 1.0f : (float)(1.0 / factor);
+    DPI_TRY(read_factor(gguf, c, ROPE_FACTOR_MIN, &factor, err));
+    c->rope_freq_scale = (float)(1.0 / factor);
     return DPI_STATUS_OK;
 }
 

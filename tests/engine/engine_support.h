@@ -102,15 +102,20 @@ static inline void build_joined(gguf_build *b, const char *path) {
     dpi_gguf_close(from);
 }
 
-/* A shared file in memory, with the n bytes `to` where `from` stands first. */
+/* Puts the n bytes `to` where `from` stands first. */
+static inline void patch(char *image, size_t n_bytes, const char *from, const char *to, size_t n) {
+    size_t at = 0;
+    while (at + n <= n_bytes && memcmp(image + at, from, n) != 0)
+        at++;
+    assert_true(at + n <= n_bytes);
+    memcpy(image + at, to, n);
+}
+
+/* A shared file in memory, patched. */
 static inline char *patched_file(const char *relative, const char *from, const char *to, size_t n,
                                  size_t *n_bytes) {
     char *image = read_file(data_path(relative), n_bytes);
-    size_t at = 0;
-    while (at + n <= *n_bytes && memcmp(image + at, from, n) != 0)
-        at++;
-    assert_true(at + n <= *n_bytes);
-    memcpy(image + at, to, n);
+    patch(image, *n_bytes, from, to, n);
     return image;
 }
 

@@ -332,6 +332,75 @@ TEST(test_shapes) {
     SHAPE("blocks of 256", s = tiny_of(DPI_TYPE_Q4_K));
 }
 
+/* A factor of 0 says that rotation is not scaled, whatever the type of scaling. */
+#define FACTOR(bytes) "rope.scaling.factor\6\0\0\0" bytes /* a float */
+static const char no_factor[] = FACTOR("\0\0\0\0");
+
+TEST(test_factor_of_0) {
+    static const char eight[] = FACTOR("\0\0\0\101");
+    for (int is_llama3 = 0; is_llama3 < 2; is_llama3++) {
+        tiny_spec spec = tiny_default();
+        int32_t tokens[N];
+        uint64_t seed = 2;
+        size_t n_bytes;
+        void *image;
+        dpi_model *model = NULL;
+        *(is_llama3 ? &spec.llama3_factor : &spec.rope_factor) = 8;
+        tiny_build(&spec, 3, &image, &n_bytes);
+        patch(image, n_bytes, eight, no_factor, sizeof eight - 1);
+        assert_ok(dpi_model_open_buffer(image, n_bytes, NULL, &model, ERR));
+        spec.llama3_factor = spec.rope_factor = 0;
+        random_tokens(tokens, N, spec.n_vocab, &seed);
+        float *wanted = exact_logits(&spec, model, tokens, N, NULL);
+        check_run("factor 0", model, tokens, N, N, 1, DPI_PREFILL_AUTO, wanted, 1e-10);
+        free(wanted);
+        dpi_model_close(model);
+        free(image);
+    }
+}
+
+TEST(test_yarn_factor_of_0) {
+    static const char path[] = "arch/llama-yarn-A.gguf", four[] = FACTOR("\0\0\200\100");
+    size_t n_bytes;
+    dpi_model *plain = NULL, *yarn = NULL;
+    require_data(path);
+    char *image = patched_file(path, four, no_factor, sizeof four - 1, &n_bytes);
+    assert_ok(dpi_model_open_buffer(image, n_bytes, NULL, &yarn, ERR));
+    char *other = patched_file(path, "\0yarn", "\0none", 5, &n_bytes);
+    assert_ok(dpi_model_open_buffer(other, n_bytes, NULL, &plain, ERR));
+    float *wanted = run(plain, golden_tokens(), N, N, 1, DPI_PREFILL_AUTO);
+    check_run(path, yarn, golden_tokens(), N, N, 1, DPI_PREFILL_AUTO, wanted, 1e-12);
+    free(wanted);
+    dpi_model_close(plain), dpi_model_close(yarn);
+    free(image), free(other);
+}
+
+/* The older name of the key counts where the newer one is absent. */
+TEST(test_yarn_older_factor) {
+    static const char path[] = "arch/llama-yarn-A.gguf";
+    dpi_gguf *golden;
+    dpi_model *older = NULL;
+    gguf_build b;
+    require_data(path);
+    assert_ok(dpi_gguf_open(data_path(path), true, &golden, ERR));
+    build_begin(&b);
+    build_metadata(&b, golden, "llama.rope.scaling.factor");
+    build_f32(&b, "llama.rope.scale_linear", 4);
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(golden); i++) {
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(golden, i);
+        build_tensor(&b, t->name, t->type, (uint32_t)t->n_dims, t->shape, t->data, t->n_bytes);
+    }
+    build_end(&b);
+    assert_ok(dpi_model_open_buffer(b.data, b.n_bytes, NULL, &older, ERR));
+    dpi_model *model = open_shared(path);
+    float *wanted = run(model, golden_tokens(), N, N, 1, DPI_PREFILL_AUTO);
+    check_run(path, older, golden_tokens(), N, N, 1, DPI_PREFILL_AUTO, wanted, 0);
+    free(wanted);
+    dpi_model_close(model), dpi_model_close(older);
+    dpi_gguf_close(golden);
+    build_free(&b);
+}
+
 /* ---- Text ------------------------------------------------------------------------------------ */
 
 TEST(test_greedy_story) {
