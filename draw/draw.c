@@ -33,6 +33,7 @@ static const char page_style[] =
     "overflow-wrap:anywhere}\n"
     "th.n,td.n{text-align:right;font-variant-numeric:tabular-nums}td.n{white-space:nowrap}"
     "table.values{table-layout:fixed}table.values th.n{width:9rem}.wide{overflow-x:auto}\n"
+    "table.beside th,table.beside td{overflow-wrap:break-word}td.mark{white-space:nowrap}\n"
     "pre,code{font-family:'DejaVu Sans Mono',monospace;font-size:.82rem;overflow-wrap:anywhere}"
     "pre{white-space:pre-wrap}\n"
     "figure{margin:1rem 0}figcaption{font-weight:bold;font-size:.95rem}"

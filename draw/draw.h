@@ -23,7 +23,7 @@ dpi_draw dpi_draw_to_file(FILE *file);
 void dpi_draw_text(dpi_draw d, const char *text);
 
 /* A page up to its body, and its end. The style knows the classes first, label, no, early, note,
- * wide, values, n and small; see draw.c. */
+ * wide, values, beside (no word of it is broken), n, mark (a cell of one line) and small. */
 void dpi_draw_page_begin(dpi_draw d, const char *title);
 void dpi_draw_page_end(dpi_draw d);
 

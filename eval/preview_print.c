@@ -93,7 +93,7 @@ static void put_row(dpi_draw d, const char *first, const char *second, bool cut)
         put(d, "</td><td class=\"wide\">");
         dpi_draw_text(d, second);
     }
-    put(d, cut ? "</td><td>cut</td></tr>\n" : "</td><td></td></tr>\n");
+    put(d, cut ? "</td><td class=\"mark\">cut</td></tr>\n" : "</td><td></td></tr>\n");
 }
 
 static void print_page(const eval_preview *p, FILE *to) {

@@ -71,7 +71,7 @@ void control_print_html(const eval_control *c, FILE *f) {
         return;
     fprintf(f, "<h2>beside a control of %d texts</h2>\n<p class=\"note\">", (int)c->n_control);
     dpi_draw_text(d, c->verdict);
-    fputs("</p>\n<table class=\"values\"><tr><th class=\"n\">difference</th>"
+    fputs("</p>\n<div class=\"wide\"><table class=\"beside\"><tr><th class=\"n\">difference</th>"
           "<th class=\"n\">95 %</th><th class=\"n\">synthetic</th><th class=\"n\">control</th>"
           "<th>what</th><th></th></tr>\n", f);
     for (int32_t i = 0; i < c->n; i++) {
@@ -84,5 +84,5 @@ void control_print_html(const eval_control *c, FILE *f) {
         dpi_draw_text(d, x->label);
         fprintf(f, " (%s)</td><td>%s</td></tr>\n", x->key, verdict_of(x));
     }
-    fputs("</table>\n", f);
+    fputs("</table></div>\n", f);
 }

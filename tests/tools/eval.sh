@@ -322,6 +322,10 @@ for key, m in control["metrics"].items():
         [""] * (2 - len(m.get("interval", []))), key
 page = data("beside.html").decode()
 assert page.count(control["verdict"]) == 1 and page.count("(length_tv)</td><td>better<") == 1
+# Four columns of numbers of 9rem would leave what the metric is 5 characters: a table of its own.
+table = page[:page.index("(length_tv)")].rpartition("<table")[2]
+assert table.startswith(' class="beside">'), table[:40]
+assert "table.beside th,table.beside td{overflow-wrap:break-word}" in page
 P
 both="made.jsonl --real real.jsonl"
 

@@ -54,5 +54,8 @@ page = open("page.html").read()
 part = page[page.index("Texts of the public"):page.index("The public prompt, with")]
 cells = [html.unescape(c) for c in re.findall(r'<td class="wide">(.*?)</td>', part, re.S)]
 assert all(len(c.split()) <= 3 for c in cells[:8]), cells
+# A word of its own column is not broken into letters; texts, which may be one long word, are.
+assert '<td class="mark">cut</td>' in open("words.html").read()
+assert "td.mark{white-space:nowrap}" in page
 P
 finish
