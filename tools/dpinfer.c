@@ -106,6 +106,7 @@ static int run_command(const command *cmd, int argc, char **argv) {
     char name[32];
     snprintf(name, sizeof name, "dpinfer %s", cmd->name);
     cli_set_name(name);
+    cli_set_command(cmd->bit);
     args a;
     bool done;
     int code = options_parse(cmd, argc, argv, &a, &done);

@@ -12,8 +12,8 @@
 #include "pipeline/release/plan.h"
 #include "pipeline/release/run_claim.h"
 
-static const char ADVICE[] = "if they are of other records, or a ledger counts both, give them as "
-                             "a control vector instead, without `steered`";
+static const char ADVICE[] = "if they are of other records, or a ledger counts both, give them by "
+                             "control_vector in place of this option (steered)";
 
 /* The claim of the vectors' file, as the file bears it out. */
 static dpi_status read_claim(const dpi_model *model, dpi_claim *claim, dpi_error *err) {

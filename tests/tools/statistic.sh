@@ -13,9 +13,9 @@ refuse_each 2 statistic <<'END'
 word_counts r.csv                    | did you mean word_count?
 counts r.csv                         | 'counts' is not a statistic
 word_count                           | no RECORDS given
-word_count r.csv                     | word: found none
+word_count r.csv                     | --word: found none
 word_count r.csv --word a --word b   | --word is given more than once
-word_count r.csv --word a,b          | word: found 'a,b', allowed are letters
+word_count r.csv --word a,b          | --word: found 'a,b', allowed are letters
 word_count r.csv --word a --epsilon 0 | epsilon is '0', must be 0 < x <= 1e+06
 word_count r.csv --word a --delta .2 | --delta: found 0.2
 word_count r.csv --word a --plan     | --plan reads no RECORDS

@@ -104,6 +104,7 @@ refuse_each 2 run m.gguf people.csv -B 2 -n 5 --delta 1e-3 <<END
 --steer own.gguf --unit-field who --epsilon 1 --accountant br | --steer: found the accountant br
 --steer own.gguf --rho 1 | of 4 units of at most 4 records
 --steer s.gguf --unit-field who --rho 1 --ledger year | --steer: found a ledger
+--steer s.gguf --unit-field who --rho 1 --ledger year | by --control-vector in place of this
 --steer own.gguf --control-vector own.gguf --rho 1 | --steer and --control-vector
 END
 refuse 2 "leave out --steer" run m.gguf people.csv --plain --steer own.gguf
@@ -153,7 +154,7 @@ works ledger init labels --dataset all --epsilon 10 --delta 1e-3
 refuse_each 2 steer m.gguf <<END
 $kinds --describe notes -o k.gguf --epsilon 1 | --describe: found no {label}, needed with labels
 $brief --describe notes -o k.gguf --epsilon 1 --label-names public.csv | --label-names needs
-$kinds --describe {label} -o k.gguf --epsilon 1 --label-names public.csv | found no unit of 'text'
+$kinds --describe {label} -o k.gguf --epsilon 1 --label-names public.csv | names: found no unit of
 $kinds --describe {label} -o k.gguf --epsilon 1 --adjacency add-remove --units 9 | needed with add
 END
 works steer m.gguf $kinds --epsilon 8 --describe {label} --ledger labels -o k.gguf
@@ -241,8 +242,8 @@ def alike(a, b): # 1 - total variation
 own, other = alike("0_x", "0_x") + alike("1_x", "1_x"), alike("0_x", "1_x") + alike("1_x", "0_x")
 assert own > other + .5, (own, other, drawn, texts)
 P
-refuse 2 "steered" $labelled --rho .5 --delta 1e-3 --adjacency add-remove --num 2 \
-    --label-names both
+refuse 2 "--steer: the vectors are of 2 labels" $labelled --rho .5 --delta 1e-3 \
+    --adjacency add-remove --num 2 --label-names both
 echo 0_x >one
 works steer m.gguf $kinds --epsilon 8 --describe {label} --label-names one -o one.gguf
 refuse 2 "the vectors are of 1 labels" run m.gguf kinds.csv -B 2 -n 5 --rho .1 --delta 1e-3 \

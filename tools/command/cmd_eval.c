@@ -121,7 +121,7 @@ static mauve_options read_mauve(const args *a) {
 }
 
 static int fail(const dpi_error *err) {
-    return cli_fail_library(err->code == DPI_STATUS_ARG ? CLI_RECORDS : CLI_FAILED, err);
+    return cli_fail_option(err->code == DPI_STATUS_ARG ? CLI_RECORDS : CLI_FAILED, err);
 }
 
 /* ---- Vectors --------------------------------------------------------------------------------- */
@@ -184,7 +184,7 @@ static int read_texts(const args *a, const char *path, texts_role role, eval_tex
     return (role == TEXTS_MADE ? eval_texts_read_made : eval_texts_read)(path, &o, texts, &err) ==
                    DPI_STATUS_OK
                ? CLI_OK
-               : cli_fail_library(CLI_RECORDS, &err);
+               : cli_fail_option(CLI_RECORDS, &err);
 }
 
 /* The texts of an option, if it is given; *found: NULL without it. */

@@ -95,7 +95,7 @@ static int add_all_advice(look *k) {
     char text[128];
     dpi_error err;
     if (dpi_records_guess_encoding(k->path, &k->options, &encoding, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_RECORDS, &err);
+        return cli_fail_option(CLI_RECORDS, &err);
     json_t *list = json_array();
     if (encoding != k->options.encoding) {
         snprintf(text, sizeof text, "--encoding %s reads them better than %s", names[encoding],
@@ -330,7 +330,7 @@ static int open_records(look *k) {
     if (delimiter)
         cli_note("advice: with --delimiter '%s' it has these columns",
                  delimiter == '\t' ? "tab" : (char[2]){delimiter, '\0'});
-    return cli_fail_library(CLI_RECORDS, &err);
+    return cli_fail_option(CLI_RECORDS, &err);
 }
 
 static int open_model(look *k) {

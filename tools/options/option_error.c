@@ -4,26 +4,30 @@
 #include <string.h>
 
 #include "dpinfer/registry.h"
+#include "tools/options/option_table.h"
 #include "tools/terminal/cli.h"
 #include "tools/terminal/signals.h"
 
+/* A field that stands here twice is what the command at hand has; without dashes it is a key of
+ * serve --dataset. */
 static const struct {
     const char *field, *option;
 } fields[] = {
     {"batch", "-B"}, {"n_texts", "--num"}, {"runs", "--num"}, {"n_records", "--records"},
     {"n_parallel", "--parallel"}, {"reference", "--reference"}, {"plain", "--plain"},
-    {"query", "--query"}, {"delimiter", "--delimiter"},
-    {"text_field", "--text-field"}, {"unit_field", "--unit-field"},
-    {"label_field", "--label-field"}, {"labels", "--labels"}, {"label_names", "--label-names"},
-    {"label_meanings", "--label-names"},
+    {"query", "--query"}, {"delimiter", "--delimiter"}, {"encoding", "--encoding"},
+    {"text_field", "--text-field"}, {"text_field", "text"}, {"unit_field", "--unit-field"},
+    {"unit_field", "unit"}, {"label_field", "--label-field"}, {"label_field", "label"},
+    {"labels", "--labels"}, {"label_names", "--label-names"},
+    {"labels", "--label-names"}, {"label_meanings", "--label-names"},
     {"label_texts", "--num-per-label"}, {"histogram_rho", "--histogram-rho"},
     {"private_prompt", "--private-prompt"}, {"public_prompt", "--public-prompt"},
     {"answer", "--answer"}, {"keep_answer", "--keep-answer"}, {"stops", "--stop"},
     {"bans", "--ban"}, {"no_repeat", "--no-repeat"}, {"repeat_penalty", "--repeat-penalty"},
     {"biases", "--logit-bias"}, {"min_words", "--min-words"}, {"max_words", "--max-words"},
     {"examples", "--example"}, {"released", "--released"}, {"description", "--describe"},
-    {"steered", "--steer"},
-    {"top_k", "--top-k"},
+    {"steered", "--steer"}, {"control_vector", "--control-vector"}, {"top_k", "--top-k"},
+    {"word", "--word"},
     {"variation_prompt", "--variation-prompt"}, {"n_candidates", "--candidates"},
     {"n_lookahead", "--lookahead"}, {"n_rounds", "--rounds"}, {"units", "--units"},
     {"n_clusters", "--cluster"}, {"positions", "--positions"}, {"held_out", "--held-out"},
@@ -34,14 +38,35 @@ static const struct {
     {"n_embd", "--embd"}, {"n_head", "--heads"}, {"n_kv_head", "--kv-heads"},
 };
 
+static int command_bit; /* 0: no command is at hand, and none of the options is ruled out */
+
+void cli_set_command(int bit) { command_bit = bit; }
+
+/* Whether the command at hand has an option, which is "-B" or "--num". One that is in no row is of
+ * a mechanism. */
+static bool is_here(const char *option) {
+    const bool is_short = option[1] != '-';
+    bool in_row = option[0] != '-' && !(command_bit & CMD_SERVE);
+    for (int id = 0; id < N_OPTIONS && option[0] == '-'; id++) {
+        const option_spec *o = &option_rows[id];
+        if (is_short ? o->short_name != option[1] : strcmp(o->name, option + 2) != 0)
+            continue;
+        if (o->commands & command_bit)
+            return true;
+        in_row = true;
+    }
+    return command_bit == 0 || !in_row;
+}
+
 /* The option that sets a field of the library, or a parameter of one of its methods, into `option`.
- * Words that a sentence may have as well (without '_') are fields at the beginning alone. */
-static bool find_option(const char *word, int n, bool begins, char option[64]) {
+ * Words that a sentence may have as well (without '_') are fields only where they are `marked`. */
+static bool find_option(const char *word, int n, bool marked, char option[64]) {
     const dpi_parameter *p;
-    if (!begins && !memchr(word, '_', (size_t)n))
+    if (!marked && !memchr(word, '_', (size_t)n))
         return false;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (strlen(fields[i].field) == (size_t)n && strncmp(word, fields[i].field, (size_t)n) == 0)
+        if (strlen(fields[i].field) == (size_t)n &&
+            strncmp(word, fields[i].field, (size_t)n) == 0 && is_here(fields[i].option))
             return snprintf(option, 64, "%s", fields[i].option) > 0;
     for (int32_t id = 0; dpi_method_get(id); id++)
         for (int32_t k = 0; (p = dpi_method_parameter_get(id, k)) != NULL; k++)
@@ -75,7 +100,9 @@ int cli_fail_option(int code, const dpi_error *err) {
     size_t n = 0;
     for (const char *at = err->message; *at && n + 1 < sizeof named.message;) {
         const int length = word_at(err->message, at);
-        const bool found = length > 0 && find_option(at, length, begins, option);
+        /* Or the last word, in brackets: "... by ';' (delimiter)". */
+        const bool ends = at > err->message && at[-1] == '(' && strcmp(at + length, ")") == 0;
+        const bool found = length > 0 && find_option(at, length, begins || ends, option);
         const int taken = length > 0 ? length : 1;
         begins = begins && (found || *at == ' ' || strncmp(at, "and ", 4) == 0);
         n += (size_t)snprintf(named.message + n, sizeof named.message - n, "%.*s",

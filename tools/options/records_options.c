@@ -7,6 +7,9 @@ int records_delimiter(const char *source, const char *text, dpi_records_options 
     const char *delimiter = strcmp(text, "tab") == 0 ? "\t" : text;
     if (strlen(delimiter) != 1)
         return cli_fail(CLI_USAGE, "%s: found '%s', allowed one character, or tab", source, text);
+    if ((unsigned char)delimiter[0] > 0x7f || strchr("\"\n\r", delimiter[0]))
+        return cli_fail(CLI_USAGE, "%s: found '%s', allowed an ASCII character but quote and line "
+                                   "end", source, text);
     options->delimiter = delimiter[0];
     return CLI_OK;
 }

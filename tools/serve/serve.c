@@ -113,9 +113,9 @@ static int serve(server_options *o, const sigset_t *before) {
     dpi_error err;
     const dpi_status status = server_open(o, &s, &err);
     int code = status == DPI_STATUS_OK ? print_address(s, o->host)
-               : cli_fail_library(server_refused_records(s)   ? CLI_RECORDS
-                                  : status == DPI_STATUS_ARG ? CLI_USAGE
-                                                             : CLI_FAILED, &err);
+               : cli_fail_option(server_refused_records(s)   ? CLI_RECORDS
+                                 : status == DPI_STATUS_ARG ? CLI_USAGE
+                                                            : CLI_FAILED, &err);
     while (code == CLI_OK && !signals_stop())
         sigsuspend(before);
     pthread_sigmask(SIG_SETMASK, before, NULL); /* a second one ends the program at once */

@@ -40,6 +40,8 @@ void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same, with options in the place of the fields and parameters of the library that the message
  * names. */
 int cli_fail_option(int code, const dpi_error *err);
+/* Of which command they are from now on: its bit. Without it: of any. */
+void cli_set_command(int bit);
 /* The same for what a job of the library has ended with: a wrong option is CLI_USAGE, a budget that
  * does not allow it CLI_BUDGET, a signal its own code, without a message; else CLI_FAILED. */
 int cli_fail_status(dpi_status status, const dpi_error *err);
