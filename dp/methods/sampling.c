@@ -10,24 +10,28 @@ const char *dpi_labels_name(int32_t labels) {
     return labels == DPI_LABELS_PUBLIC ? "public" : labels == DPI_LABELS_PRIVATE ? "private" : NULL;
 }
 
-/* delta must be less than 1 / number of units: else a mechanism that gives one of them away has a
- * chance. A secret number cannot be looked at; the one that is expected is public. */
+dpi_status dpi_delta_check(double delta, int64_t n_units, dpi_error *err) {
+    return delta * (double)n_units < 1
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_ARG,
+                          "delta: found %g with %" PRId64 " records, allowed less than 1 / number "
+                          "of records = %g", delta, n_units, 1 / (double)n_units);
+}
+
+/* A secret number of units cannot be looked at; the one that is expected is public. */
 static dpi_status check_delta(const dpi_sampler_options *o, const dpi_sampling *s, dpi_error *err) {
     const bool assigned = dpi_method_is_assigned(o);
-    const double n = assigned ? (double)o->denominator * (double)s->n_texts /
-                                    (o->subsample > 0 ? o->subsample : 1)
-                              : (double)s->n_units;
+    const double n =
+        (double)o->denominator * (double)s->n_texts / (o->subsample > 0 ? o->subsample : 1);
     if (!(o->delta > 0 && o->delta < 1))
         return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed 0 < x < 1", o->delta);
+    if (!assigned)
+        return dpi_delta_check(o->delta, s->n_units, err);
     if (o->delta * n < 1)
         return DPI_STATUS_OK;
-    if (assigned)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "delta: found %g with %" PRId64 " texts of %d records, allowed less than "
-                        "1 / number of records = %g", o->delta, s->n_texts, o->denominator, 1 / n);
     return dpi_fail(err, DPI_STATUS_ARG,
-                    "delta: found %g with %" PRId64 " records, allowed less than 1 / number of "
-                    "records = %g", o->delta, s->n_units, 1 / n);
+                    "delta: found %g with %" PRId64 " texts of %d records, allowed less than 1 / "
+                    "number of records = %g", o->delta, s->n_texts, o->denominator, 1 / n);
 }
 
 /* What is proven of labels and of their histogram. */

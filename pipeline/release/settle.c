@@ -14,6 +14,7 @@
 #include "dp/account/budget.h"
 #include "dp/exact/noise.h"
 #include "dp/methods/method.h"
+#include "dp/methods/sampling.h"
 #include "engine/adapter.h"
 #include "pipeline/run.h"
 #include "pipeline/claim/wording_json.h"
@@ -91,17 +92,6 @@ static dpi_status settle_plain(const dpi_release_options *o, dpi_run *c, dpi_err
                         (long long)o->reference, (long long)n - 1);
     c->n_records = n;
     return DPI_STATUS_OK;
-}
-
-/* How many records there are is secret where they are assigned. A bound that the caller states is
- * public. */
-static dpi_status check_bound(const dpi_release_options *o, dpi_error *err) {
-    const double delta = o->method.delta;
-    if (o->n_records == 0 || delta * (double)o->n_records < 1)
-        return DPI_STATUS_OK;
-    return dpi_fail(err, DPI_STATUS_ARG,
-                    "delta: found %g with %lld records at most, allowed less than 1 / number of "
-                    "records = %g", delta, (long long)o->n_records, 1 / (double)o->n_records);
 }
 
 /* Fewer texts than were wanted would be found out at the end. */
@@ -186,8 +176,10 @@ static dpi_status settle_batches(const dpi_release_options *o, dpi_run *c,
         return dpi_fail(err, DPI_STATUS_ARG,
                         "batch and n_texts must be given with add/remove and with subsample: they "
                         "must not follow from the records");
+    /* How many records there are is secret where they are assigned. A bound that the caller states
+     * is public. */
     if (assigned)
-        DPI_TRY(check_bound(o, err));
+        DPI_TRY(dpi_delta_check(o->method.delta, o->n_records, err));
     const bool one_batch = n <= DEFAULT_ONE_BATCH && !c->labels;
     const int64_t batch = o->batch > 0 ? o->batch : one_batch ? n : DEFAULT_BATCH;
     int64_t n_texts = assigned ? o->n_texts : (n + batch - 1) / batch;

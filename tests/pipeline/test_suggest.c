@@ -106,6 +106,11 @@ TEST(test_refused) {
     dpi_sampler_options o = options_of(5, 200);
     assert_error(dpi_suggest(&o, NULL, 499, 500, all, &n, &chosen, ERR), ARG,
                  "n_texts: found '500', allowed 1..499");
+    o.delta = 1. / 5000; /* as a run of so many units */
+    assert_error(dpi_suggest(&o, NULL, 5000, 500, all, &n, &chosen, ERR), ARG,
+                 "delta: found 0.0002 with 5000 records, allowed less than 1 / number of records");
+    o.delta = .99 / 5000;
+    assert_ok(dpi_suggest(&o, NULL, 5000, 500, all, &n, &chosen, ERR));
     o.epsilon = 0;
     assert_error(dpi_suggest(&o, NULL, 5000, 500, all, &n, &chosen, ERR), ARG, "");
     o = options_of(5, 200);

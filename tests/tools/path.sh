@@ -101,7 +101,7 @@ for refs in one.jsonl many.jsonl; do # 2 texts of 3, and by q = .5
     works "${texts[@]}" --delta .1 --adjacency add-remove
     refuse 2 "delta: found 0.2" "${texts[@]}" --delta .2 --adjacency add-remove
     refuse 2 "delta: found 0.1" "${texts[@]}" --delta .1 --subsample .5
-    refuse 2 "delta: found 0.01 with 200 records at most" "${texts[@]}" --delta .01 \
+    refuse 2 "delta: found 0.01 with 200 records" "${texts[@]}" --delta .01 \
         --adjacency add-remove --records 200
     works "${texts[@]}" --delta .01 --subsample .5 --records 50
 done

@@ -106,6 +106,7 @@ refuse_each 2 plan <<'END'
 --suggest --records 9 --rho 1          | --suggest needs --units N or --records N, and --num
 --suggest --records 9 --rho 1 --num 10 | --num: found '10', allowed 1..9
 --suggest --records 9 --num 2          | no privacy budget
+--suggest --units 400 --num 10 --epsilon 4 --delta .5 | --delta: found 0.5 with 400 records
 "$model" "$refs" --units 3 --rho 1     | --units: allowed without REFS
 "$model" --records 64 --rho 1 --num 20 | 20 texts need 153 records
 "$model" "$refs" --records 3 --rho 1   | REFS and --records
