@@ -20,7 +20,6 @@ people.csv --num 2 --rho 1 --epsilon 1 | needed is one
 people.csv --num 2 --rho 1 --units 9  | --units: allowed with --adjacency add-remove
 $brief --rho 1 --adjacency add-remove | --units: found none
 people.csv --num 2 --rho 1 --dataset all | --dataset needs --ledger
-people.csv --num 2 --rho 1 -o x.csv   | found a .csv
 people.csv --num 2 --rho 1 --delta .5 | delta
 $brief --rho 1e-9                     | --rho: found
 people.csv --num 2 --rho 1 --candidates 1 | --candidates
@@ -71,6 +70,15 @@ evolve --rho 30 --describe ticket -q -o listed.jsonl --report listed.json
 expect_line listed.json '"answer": " \\""'
 expect_count 0 '[^\\](\\\\)*\\"' listed.jsonl # a quote within; a text may end in backslashes
 works verify listed.json --output listed.jsonl
+# Rows: nobody has counted tokens here.
+evolve --rho 30 --seed 5 -q -o rows.jsonl
+evolve --rho 30 --seed 5 -q -o rows.csv --report rows.json
+works verify rows.json --output rows.csv
+python_check "rows of a .csv" <<'P'
+rows = list(csv.reader(open("rows.csv", newline="")))
+assert rows == [["index", "text", "private"]] + [
+    [str(o["index"]), o["text"], "false"] for o in objects("rows.jsonl")]
+P
 sed 's/"answer": " /"answer": "/' listed.json >other.json; fails 1 verify other.json
 works augpe m.gguf people.csv ${few/-n 6/-n 40} --rho 30 -q --jsonl --answer 'Text: ' --stop e \
     --ban a --max-words 2 --no-repeat 2 --variation continue

@@ -14,6 +14,10 @@ works -h; expect_out "dpinfer run model.gguf"
 for c in run resume plan ledger account inspect tokenize logits quantize make-model bench verify \
     audit finetune generate pretrain demo perturb attack serve infer eval augpe records; do
     works "$c" -h; expect_out "Usage: dpinfer $c" "Exit codes:"
+    # Nothing stands in place of an argument that the command does not take.
+    [[ $(tr -s ' \n' ' ' <out) != *"instead of MODEL"* ]] || expect_line out 'Usage: .*MODEL'
+    [[ $(tr -s ' \n' ' ' <out) != *"instead of the argument"* ]] ||
+        expect_line out 'Usage: .*(MODEL|IN )'
     options=$(grep -oE -- '^(  -., |      )--[a-z-]*' out | grep -o -- '--[a-z-]*' | sort)
     check "no options" grep -qx -- '--help' <<<"$options"
     twice=$(uniq -d <<<"$options")

@@ -52,6 +52,13 @@ drawn="generate m.gguf --steer s.gguf --num 3 -n 5 --seed 1 --jsonl"
 works $drawn --report texts.json -o texts.jsonl
 expect_lines 3 texts.jsonl; expect_count 3 '"private":true' texts.jsonl
 expect_err "steering vectors of clipped states" "(3.99"
+works ${drawn/--jsonl/-q} --report rows.json -o rows.csv; works verify rows.json --output rows.csv
+python_check "rows of a .csv" <<'P'
+rows = list(csv.reader(open("rows.csv", newline="")))
+assert rows == [["index", "text", "n_tokens", "ended", "private"]] + [
+    [str(o["index"]), o["text"], str(o["n_tokens"]), json.dumps(o["ended"]), "true"]
+    for o in objects("texts.jsonl")]
+P
 works verify texts.json --output texts.jsonl --steer s.gguf
 expect_out "PRIVATE" "the vectors are those named"
 refuse 2 "--lora: not looked at" verify texts.json --lora s.gguf

@@ -113,8 +113,6 @@ static int check_options(const args *a) {
             if (v[local[i].option].given)
                 return cli_fail(CLI_USAGE, "%s: not with --remote, whose model is elsewhere",
                                 local[i].name);
-    if (cli_ends_in(v[OPT_OUTPUT].s, ".csv"))
-        return cli_fail(CLI_USAGE, "-o: found a .csv, allowed are lines of text and .jsonl");
     return CLI_OK;
 }
 
@@ -232,7 +230,7 @@ static int32_t n_texts_of(const evolving *t) {
 static int write_all(const evolving *t, output *o) {
     text_sink texts;
     int code = CLI_OK;
-    text_sink_open(&texts, o, t->jsonl ? TEXT_JSONL : TEXT_LINES, NULL);
+    text_sink_open(&texts, o, text_form_of(t->jsonl, t->a->v[OPT_OUTPUT].s), NULL);
     texts.screen = o->fd >= 0 && isatty(o->fd);
     texts.is_private = dpi_claim_is_private(dpi_augpe_claim_of(t->augpe)) != 0;
     texts.counts = false;

@@ -432,8 +432,6 @@ static int open_all(generating *g) {
     dpi_model_options model;
     dpi_model_info info;
     int code = paths_check_command(a);
-    if (code == CLI_OK && cli_ends_in(a->v[OPT_OUTPUT].s, ".csv"))
-        code = cli_fail(CLI_USAGE, "-o: found a .csv, allowed are lines of text and .jsonl");
     if (code == CLI_OK)
         code = check_one(a);
     if (code == CLI_OK)
@@ -459,7 +457,7 @@ static int open_all(generating *g) {
         code = open_drawing(g);
     if (code == CLI_OK)
         code = output_open(&g->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i);
-    text_sink_open(&g->sink, &g->out, a->v[OPT_JSONL].i ? TEXT_JSONL : TEXT_LINES, NULL);
+    text_sink_open(&g->sink, &g->out, text_form_of(a->v[OPT_JSONL].i, a->v[OPT_OUTPUT].s), NULL);
     g->sink.screen = strcmp(a->v[OPT_OUTPUT].s, "-") == 0 && isatty(STDOUT_FILENO);
     g->sink.is_private = g->claimed && dpi_claim_is_private(&g->claim);
     return code;
@@ -492,8 +490,8 @@ static dpi_status fill_report(const generating *g, dpi_report *report, dpi_error
                                      g->ended[i] ? DPI_END_EOG : DPI_END_LENGTH, err);
     const bool is_file = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
     return status == DPI_STATUS_OK && is_file
-               ? dpi_report_output_file(report, path, g->sink.form == TEXT_JSONL, g->sink.n_bytes,
-                                        err)
+               ? dpi_report_output_file(report, path, g->sink.form == TEXT_JSONL,
+                                        g->sink.form == TEXT_CSV ? -1 : g->sink.n_bytes, err)
                : status;
 }
 

@@ -79,7 +79,9 @@ static void set_tail(text_sink *s, int32_t n_drawn, bool ended) {
     } else if (s->form == TEXT_CSV) {
         if (s->label[0])
             snprintf(label, sizeof label, ",\"%s\"", s->label);
-        snprintf(s->tail, sizeof s->tail, "\",%d,%s,%s%s\r\n", n_drawn, over, is, label);
+        if (s->counts)
+            snprintf(counts, sizeof counts, ",%d,%s", n_drawn, over);
+        snprintf(s->tail, sizeof s->tail, "\"%s,%s%s\r\n", counts, is, label);
     } else {
         snprintf(s->tail, sizeof s->tail, "%s", s->line_open ? "\n" : "");
     }
@@ -107,8 +109,9 @@ static int begin_object(text_sink *s, const text_head *h) {
 static int put_header(text_sink *s, bool labels) {
     char head[96];
     s->tail[0] = '\0';
-    const int n = snprintf(head, sizeof head, "index,%stext,n_tokens,ended,private%s\r\n",
-                           labels ? "text_label," : "", s->label[0] ? ",label" : "");
+    const int n = snprintf(head, sizeof head, "index,%stext%s,private%s\r\n",
+                           labels ? "text_label," : "", s->counts ? ",n_tokens,ended" : "",
+                           s->label[0] ? ",label" : "");
     return put(s, head, (size_t)n);
 }
 

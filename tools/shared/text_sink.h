@@ -20,7 +20,7 @@ typedef struct text_sink {
     text_form form;
     bool screen;     /* out is a terminal: what would steer it is shown, and not sent */
     bool goes_on;    /* lines of text: nothing ends one that a signal has cut, as it goes on */
-    bool counts;     /* JSONL: each object has the number of tokens, and whether the text ended */
+    bool counts;     /* each object or row has the number of tokens, and whether the text ended */
     bool is_private; /* what rows and objects say */
     char label[TEXT_LABEL_BYTES]; /* why they are not private; "": not said */
     void (*written)(void *user, const char *bytes, size_t n_bytes); /* NULL: nobody asks */
