@@ -78,6 +78,8 @@ allowed i/n | --shard 0/2x
 --output is not allowed | --shard 0/2 -o x.txt
 --report is not allowed | --shard 0/2 --report x.json
 --ledger is not allowed | --shard 0/2 --ledger x
+--meta is not allowed | --shard 0/2 --meta x
+--sign is not allowed | --shard 0/2 --sign x
 the prompts are not those of the job | --shard 0/2 -c 64
 END
 works make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 --type F32 \
@@ -110,6 +112,34 @@ works merge slurm.jsonl slurm; expect_same position.jsonl slurm.jsonl
 SLURM_ARRAY_TASK_ID=7 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_MAX=7 \
     refuse 2 "in equal steps" run "${position[@]}" --seed 7 --job slurm # --array=1,3,7
 unset SLURM_ARRAY_TASK_COUNT
+
+# ---- The report of all shards: with fields of the operator, and signed ---------------------------
+echo '{"organisation": "Example Clinic"}' >meta.json
+refusals 2 plan "${position[@]}" --job none <<'END'
+'dpinfer merge' | --meta meta.json
+'dpinfer merge' | --sign nokey
+END
+check "no folder" test ! -e none
+works merge meant.jsonl position --report meant.json --meta meta.json
+python_check "the fields of --meta" <<'P'
+assert load("meant.json")["meta"] == {"organisation": "Example Clinic"}
+P
+works verify meant.json --output meant.jsonl
+refusals 2 merge no.jsonl position <<'END'
+--meta needs --report | --meta meta.json
+--sign needs --report | --sign nokey
+cannot read nowhere | --report no.json --meta nowhere
+nokey | --report no.json --sign nokey
+END
+check "nothing is written" test ! -e no.jsonl -a ! -e no.json
+if command -v ssh-keygen >/dev/null; then
+    ssh-keygen -q -t ed25519 -N '' -f signer
+    works merge signed.jsonl position --report signed.json --sign signer
+    works verify signed.json --key signer.pub
+    refuse 2 "is not a file" merge no.jsonl position --report /dev/null --sign signer
+else
+    echo "skipped: ssh-keygen is not there"
+fi
 
 # ---- What merge refuses --------------------------------------------------------------------------
 refusals 2 merge <<'END'

@@ -78,7 +78,13 @@ static int write_all(const args *a, const dpi_merge *merge) {
     report_files *reports = NULL;
     output out = {.fd = -1};
     texts_told told = {0};
-    int code = report_files_open(a, &reports);
+    int code = report_files_meta(a, a->n_reports > 0 ? dpi_merge_report(merge) : NULL);
+    if (code == CLI_OK)
+        code = report_files_try_key(a);
+    if (code == CLI_OK)
+        code = report_files_probe(a); /* of signatures, too, which come last */
+    if (code == CLI_OK)
+        code = report_files_open(a, &reports);
     if (code == CLI_OK)
         code = output_open(&out, path, a->v[OPT_OVERWRITE].i);
     if (code == CLI_OK)
@@ -90,7 +96,7 @@ static int write_all(const args *a, const dpi_merge *merge) {
         code = report_files_write(reports, dpi_merge_report(merge), complete);
     const output_end end = code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED;
     code = output_finish(&out, end, code);
-    if (report_files_close(reports, end, NULL) != CLI_OK)
+    if (report_files_close(reports, end, a->v[OPT_SIGN].s) != CLI_OK)
         code = CLI_FAILED;
     return code == CLI_OK ? write_statement(merge, complete) : code;
 }
@@ -123,6 +129,7 @@ const command command_merge = {
         "Puts the texts of a job together that 'run --job DIR --shard i/n' has written, in their\n"
         "order, and writes one report. DIR is the folder of the job; where shards have run with\n"
         "copies of it, all of them. OUT - is standard output; a name that ends in .jsonl gets one\n"
-        "JSON object per text, one that ends in .csv a row. Fails if a shard is missing or there\n"
-        "twice, if texts were changed, or if the folders are not of one job.\n",
+        "JSON object per text, one that ends in .csv a row. --meta and --sign are given here, and\n"
+        "not to 'plan --job' or a shard. Fails if a shard is missing or there twice, if texts\n"
+        "were changed, or if the folders are not of one job.\n",
 };

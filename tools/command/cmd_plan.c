@@ -222,9 +222,15 @@ static int make_job(const args *a, release_input *in) {
 
 /* The plan is shown too where the budget does not allow it. */
 static int make_plan(const args *a, release_input *in) {
+    static const option_id of_merge[] = {OPT_META, OPT_SIGN};
     dpi_error err;
     if (a->v[OPT_JOB].given && a->n_positional == 0)
         return cli_fail(CLI_USAGE, "--job needs REFS: every shard is held to them");
+    for (size_t i = 0; i < sizeof of_merge / sizeof *of_merge; i++)
+        if (a->v[OPT_JOB].given && a->v[of_merge[i]].given)
+            return cli_fail(CLI_USAGE, "--%s is not allowed with --job: 'dpinfer merge', which "
+                                       "writes the report of all shards, takes it",
+                            option_name(of_merge[i]));
     int code = release_open(a, a->v[OPT_QUIET].i, NULL, in);
     if (code != CLI_OK)
         return code;

@@ -16,7 +16,6 @@
 #include "tools/ranks/ranks.h"
 #include "tools/shared/release_input.h"
 #include "tools/shared/report_files.h"
-#include "tools/shared/signature.h"
 #include "tools/shared/text_sink.h"
 #include "tools/terminal/output.h"
 #include "tools/terminal/progress.h"
@@ -163,24 +162,6 @@ static int write_statement(const run *r, int code) {
     return code != CLI_OK ? code : result;
 }
 
-static int add_meta(const args *a, dpi_report *report) {
-    enum { META_BYTES_MAX = 1 << 20 };
-    char *text;
-    size_t n_bytes;
-    dpi_error err;
-    const char *path = a->v[OPT_META].s;
-    if (!a->v[OPT_META].given)
-        return CLI_OK;
-    if (!report)
-        return cli_fail(CLI_USAGE, "--meta needs --report");
-    const int code = cli_read_text("meta", path, META_BYTES_MAX, &text, &n_bytes);
-    if (code != CLI_OK)
-        return code;
-    const dpi_status status = dpi_report_meta(report, path, text, n_bytes, &err);
-    dpi_private_free(text);
-    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);
-}
-
 /* A shard of a job is marked as begun before it reads a batch. */
 static int begin_shard(run *r) {
     dpi_error err;
@@ -217,12 +198,11 @@ static int open_outputs(const args *a, run *r) {
     int code = hashed ? report_of_release(a, r->in.release, &claim, r->in.model, &r->report)
                       : CLI_OK;
     if (code == CLI_OK)
-        code = add_meta(a, r->report);
+        code = report_files_meta(a, r->report);
     if (code == CLI_OK && a->v[OPT_REPORT_PROMPTS].i && !hashed)
         code = cli_fail(CLI_USAGE, "--report-prompts needs --report");
-    if (code == CLI_OK && a->v[OPT_SIGN].given)
-        code = a->n_reports > 0 ? signature_try(a->v[OPT_SIGN].s)
-                                : cli_fail(CLI_USAGE, "--sign needs --report");
+    if (code == CLI_OK)
+        code = report_files_try_key(a);
     if (code == CLI_OK)
         code = report_files_open(a, &r->reports);
     if (code == CLI_OK && r->in.shards) {

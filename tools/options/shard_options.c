@@ -51,7 +51,8 @@ static int read_slurm(shard *s) {
 
 /* What belongs to the whole job. */
 static int check_options(const args *a) {
-    static const option_id of_merge[] = {OPT_OUTPUT, OPT_JSONL, OPT_REPORT, OPT_OVERWRITE};
+    static const option_id of_merge[] = {OPT_OUTPUT, OPT_JSONL, OPT_REPORT, OPT_OVERWRITE,
+                                         OPT_META, OPT_SIGN};
     for (size_t i = 0; i < sizeof of_merge / sizeof *of_merge; i++)
         if (a->v[of_merge[i]].given)
             return cli_fail(CLI_USAGE, "--%s is not allowed with --shard: the texts are put "

@@ -29,6 +29,31 @@ int report_of_release(const args *a, const dpi_release *release, const dpi_run *
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_MODEL, &err);
 }
 
+int report_files_meta(const args *a, dpi_report *report) {
+    enum { META_BYTES_MAX = 1 << 20 };
+    char *text;
+    size_t n_bytes;
+    dpi_error err;
+    const char *path = a->v[OPT_META].s;
+    if (!a->v[OPT_META].given)
+        return CLI_OK;
+    if (!report)
+        return cli_fail(CLI_USAGE, "--meta needs --report");
+    const int code = cli_read_text("meta", path, META_BYTES_MAX, &text, &n_bytes);
+    if (code != CLI_OK)
+        return code;
+    const dpi_status status = dpi_report_meta(report, path, text, n_bytes, &err);
+    dpi_private_free(text);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);
+}
+
+int report_files_try_key(const args *a) {
+    if (!a->v[OPT_SIGN].given)
+        return CLI_OK;
+    return a->n_reports > 0 ? signature_try(a->v[OPT_SIGN].s)
+                            : cli_fail(CLI_USAGE, "--sign needs --report");
+}
+
 struct report_files {
     int n;
     output file[MAX_REPORTS];

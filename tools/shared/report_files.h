@@ -16,6 +16,12 @@ int report_files_probe(const args *a);
 int report_of_release(const args *a, const dpi_release *release, const dpi_run *claim,
                       const dpi_model *model, dpi_report **report);
 
+/* What --meta says, into a report; NULL: there is none, which is refused. CLI_OK, or an exit code
+ * with a message. */
+int report_files_meta(const args *a, dpi_report *report);
+/* Whether the key of --sign signs; without the option it does. CLI_OK or CLI_USAGE. */
+int report_files_try_key(const args *a);
+
 typedef struct report_files report_files;
 /* Opens the files of --report; they appear with report_files_close. *files is NULL if
  * there are none. CLI_OK, or CLI_FAILED with a message. */
