@@ -262,6 +262,25 @@ static dpi_status add_accuracy(evaluation *e, const eval_accuracy *a, const int3
     return status;
 }
 
+/* How many of the labels real texts have as well. Of none, accuracy is 0 for that reason. */
+static dpi_status add_shared(evaluation *e, const eval_accuracy *a, const int32_t *each,
+                             dpi_error *err) {
+    bool *seen = dpi_private_malloc((size_t)a->n_labels + 1);
+    int32_t n = 0;
+    if (!seen)
+        return eval_no_memory(err, "a classifier");
+    memset(seen, 0, (size_t)a->n_labels + 1);
+    for (int32_t i = 0; i < a->n_test; i++) {
+        n += each[i] > 0 && !seen[each[i]];
+        seen[each[i]] = true;
+    }
+    dpi_private_free(seen);
+    eval_add(e, "classifier", "n_labels_shared",
+             n > 0 ? "of them real texts have as well"
+                   : "of them real texts have as well: accuracy is 0, whatever the texts are", n);
+    return DPI_STATUS_OK;
+}
+
 /* each [2, s->real->n] */
 static dpi_status add_classifiers(evaluation *e, const eval_sources *s, int32_t *each,
                                   dpi_error *err) {
@@ -272,6 +291,8 @@ static dpi_status add_classifiers(evaluation *e, const eval_sources *s, int32_t 
         EVAL_TRY(add_accuracy(e, &a, each, s->real->n, err));
     if (a.n_labels > 0) /* one is too few to learn: the reader sees it */
         eval_add(e, "classifier", "n_labels", "labels of the synthetic texts", a.n_labels);
+    if (done)
+        EVAL_TRY(add_shared(e, &a, each, err));
     if (!s->train)
         return DPI_STATUS_OK;
     EVAL_TRY(try_classifier(s->train, s->real, &a, NULL, &done, err));

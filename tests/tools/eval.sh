@@ -111,6 +111,13 @@ refuse 4 "--label-field: found 'label', which no text of --real has" \
 grep heart made.jsonl >heart.jsonl
 works eval heart.jsonl --real real.jsonl --label-field dept --json; near n_labels 1
 check "a classifier of one label" test -z "$(field accuracy)"
+# Labels of which the real texts have none, or one: accuracy 0 is said to come from that.
+sed 's/"heart"/"Heart"/' made.jsonl >half.jsonl; sed 's/"skin"/"Skin"/' half.jsonl >neither.jsonl
+works eval half.jsonl --real real.jsonl --label-field dept --json; near n_labels_shared 1
+expect_no_err "no real text has a label"
+works eval neither.jsonl --real real.jsonl --label-field dept --json
+holds "none shared" "$(field n_labels_shared) == 0 && $(field accuracy) == 0"
+expect_err "note: no real text has a label of the synthetic texts"
 # How texts begin: two preambles, three refusals; what customers cannot do is none.
 python_check "openings" <<'P'
 texts = ["Sure! Here is a message:\n\nHello", "**Here's another ticket:** My card",

@@ -248,6 +248,14 @@ static void show(void *user, const char *what, int64_t n_done, int64_t n_all) {
     fflush(stderr);
 }
 
+/* Else accuracy 0 would look as if it told something of the texts. */
+static void note_labels(const evaluation *found) {
+    for (int32_t i = 0; i < found->n; i++)
+        if (strcmp(found->at[i].key, "n_labels_shared") == 0 && found->at[i].value == 0)
+            cli_note("note: no real text has a label of the synthetic texts, so that accuracy is "
+                     "0: are labels written in the same way?");
+}
+
 static int evaluate_texts(eval *e) {
     bool is_terminal = progress_is_terminal();
     const eval_watch watch = {.progress = show, .user = &is_terminal};
@@ -261,7 +269,10 @@ static int evaluate_texts(eval *e) {
             ? evaluate_beside_control(&e->sources, &e->control, &e->result, &err)
             : evaluate(&e->sources, &e->result, &err);
     show(&is_terminal, NULL, 0, 0);
-    return status == DPI_STATUS_OK ? CLI_OK : fail(&err);
+    if (status != DPI_STATUS_OK)
+        return fail(&err);
+    note_labels(&e->result);
+    return CLI_OK;
 }
 
 /* ---- Counts with noise ----------------------------------------------------------------------- */
