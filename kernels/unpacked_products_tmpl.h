@@ -84,8 +84,12 @@ INLINE void unpacked_tiles(const int type, const row_tiles *rows, int64_t at, co
         const row_tile *t = &rows->at[i];
         for (int64_t line = 0; line < share; line += 64)
             __builtin_prefetch(next + line, 0, 2);
-#define OF_ROWS(n)                                                                                 \
-    case n: unpacked_tile(type, n < TILE ? n : TILE, t, at, u, subs); break
+/* Parts of what TILE rows do not hold have half of them at least. */
+#define OF_ROWS(n_)                                                                                \
+    case n_:                                                                                       \
+        if (2 * n_ >= TILE && n_ < TILE)                                                           \
+            unpacked_tile(type, n_ < TILE ? n_ : TILE, t, at, u, subs);                            \
+        break
         switch (t->n) {
             OF_ROWS(3);
             OF_ROWS(4);
@@ -95,8 +99,10 @@ INLINE void unpacked_tiles(const int type, const row_tiles *rows, int64_t at, co
             OF_ROWS(8);
             OF_ROWS(9);
             OF_ROWS(10);
-        default: unpacked_tile(type, TILE, t, at, u, subs);
+        default: break;
         }
+        if (t->n == TILE)
+            unpacked_tile(type, TILE, t, at, u, subs);
 #undef OF_ROWS
     }
 }
