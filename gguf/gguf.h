@@ -35,8 +35,9 @@ typedef enum dpi_gguf_type {
 #define DPI_TASK_KEY "dpinfer.finetune."
 #define DPI_CLAIM_KEY "dpinfer.claim"
 #define DPI_FOLLOWS_KEY "dpinfer.follows"
-/* Of which model an adapter, or vectors, are, where a file says so: dpi_model_mark in 16 hexadecimal
- * digits, a blank, the model's name. What was made for another model would write another text. */
+/* Of which model an adapter, or vectors, are, where a file says so: dpi_model_mark in 16
+ * hexadecimal digits, a blank, the model's name. What was made for another model would write
+ * another text. */
 #define DPI_BASE_MARK "dpinfer.adapter.base"
 
 static inline bool dpi_gguf_is_task(const char *key) {

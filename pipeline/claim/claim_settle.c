@@ -234,6 +234,23 @@ static dpi_status check_samplers(const dpi_claim *c, dpi_error *err) {
                                                   "texts about records, allowed is one", (int)n);
 }
 
+/* Texts of a file come of what its mechanism has released. Those about records are counted by their
+ * own: no more of them cost nothing. */
+static dpi_status check_texts(const dpi_claim *c, dpi_error *err) {
+    const char *source = dpi_mechanism_name(c->parts[0].mechanism);
+    const bool is_file = strcmp(source, "gradients") == 0 || strcmp(source, "steering") == 0;
+    int32_t n = 0;
+    for (int32_t i = 0; i < c->n_parts; i++)
+        n += strcmp(dpi_mechanism_name(c->parts[i].mechanism), "texts") == 0;
+    if (n > 0 && !is_file)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "mechanisms: found texts behind %s, needed first is what they are drawn "
+                        "from: gradients or steering", source);
+    return n <= 1 ? DPI_STATUS_OK
+                  : dpi_fail(err, DPI_STATUS_ARG,
+                             "mechanisms: found texts %d times, allowed is once", (int)n);
+}
+
 dpi_status dpi_claim_settle(dpi_claim *c, dpi_error *err) {
     DPI_CHECK_FIXED(dpi_claim, c, err);
     DPI_TRY(dpi_check_range("n_parts", c->n_parts, 1, DPI_CLAIM_PARTS_MAX, err));
@@ -248,6 +265,7 @@ dpi_status dpi_claim_settle(dpi_claim *c, dpi_error *err) {
         p->is_pure = p->n_cost = 0;
         DPI_TRY(dpi_part_settle(c, p, err));
     }
+    DPI_TRY(check_texts(c, err));
     DPI_TRY(check_released(c, err));
     DPI_TRY(compose(c, err));
     return settle_ledger(c, err);

@@ -441,7 +441,7 @@ TEST(test_impossible) {
     REFUSES("vectors of labels", c.parts[0].values[4] = 10, ARG, "rank: found 10, allowed fewer");
     REFUSES("vectors of labels", c.cluster_texts = 2, ARG, "cluster_texts");
     REFUSES("texts", c.parts[0] = c.parts[1], ARG, "mechanisms: found texts behind texts");
-    REFUSES("texts", c.parts[c.n_parts++] = c.parts[1], ARG, "mechanisms: found texts twice");
+    REFUSES("texts", c.parts[c.n_parts++] = c.parts[1], ARG, "mechanisms: found texts 2 times");
     REFUSES("by position", dpi_claim_add(&c, "texts")->values[0] = 20, ARG,
             "texts behind invisibleink");
     REFUSES("votes", dpi_claim_add(&c, "texts")->values[0] = 20, ARG, "texts behind votes");
