@@ -2,7 +2,6 @@
 #include "pipeline/records/csv.h"
 
 #include <csv.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -86,10 +85,6 @@ static bool start_parser(struct csv_parser *parser, char delimiter) {
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-/* Of the columns that there are, for messages. A long name is not told: it is rather the first
- * record of a file without a header row. */
-enum { NAMES_TOLD = 10, NAME_BYTES = 40, TOLD_BYTES = 240 };
-
 typedef struct csv_state {
     char delimiter;
     const dpi_csv_column *columns;
@@ -102,8 +97,6 @@ typedef struct csv_state {
     bool row_ended; /* since the line began that is being read */
     int last_end;   /* what ended the row before; '\r' may begin a CRLF */
     dpi_span fields[DPI_CSV_COLUMNS_MAX]; /* of this row */
-    int32_t n_told;        /* names of columns that are in */
-    char told[TOLD_BYTES]; /* for messages: which columns there are */
 } csv_state;
 
 static void drop_fields(csv_state *s, size_t why) {
@@ -127,26 +120,10 @@ static void keep_field(csv_state *s, int32_t c, const char *data, size_t n_bytes
     }
 }
 
-/* The list ends with dots where it is not all, or is empty where not even the first is told. */
-static void tell_name(csv_state *s, const char *data, size_t n_bytes) {
-    const size_t n = strlen(s->told);
-    const bool fits = s->n_told < NAMES_TOLD && n_bytes <= NAME_BYTES &&
-                      n + n_bytes + sizeof ", '', ..." <= TOLD_BYTES;
-    if (s->n_told > NAMES_TOLD)
-        return;
-    if (fits)
-        snprintf(s->told + n, TOLD_BYTES - n, "%s'%.*s'", n > 0 ? ", " : "", (int)n_bytes, data);
-    else if (n > 0)
-        snprintf(s->told + n, TOLD_BYTES - n, ", ...");
-    s->n_told = fits ? s->n_told + 1 : NAMES_TOLD + 1;
-}
-
 static void end_of_field(void *data, size_t n_bytes, void *user) {
     csv_state *s = user;
     for (int32_t c = 0; c < s->n_columns; c++)
         keep_field(s, c, n_bytes > 0 ? data : "", n_bytes);
-    if (s->in_header)
-        tell_name(s, n_bytes > 0 ? data : "", n_bytes);
     s->column++;
 }
 
@@ -261,10 +238,8 @@ dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, c
     drop_fields(&s, DPI_SPAN_ABSENT); /* of an unfinished row */
     for (int32_t c = 0; c < n_columns && status == DPI_STATUS_OK; c++)
         if (s.wanted[c] < 0)
-            status = dpi_fail(err, DPI_STATUS_FORMAT,
-                              "%s: no column '%s' in the header row (%s)%s%s%s", name,
-                              columns[c].name, columns[c].option,
-                              s.told[0] ? ", which has " : "", s.told,
+            status = dpi_fail(err, DPI_STATUS_FORMAT, "%s: no column '%s' in the header row (%s)%s",
+                              name, columns[c].name, columns[c].option,
                               column_hint(content, n_bytes, delimiter));
         else if (s.named_twice[c])
             status = dpi_fail(err, DPI_STATUS_FORMAT,

@@ -144,7 +144,7 @@ nowhere      | cannot open the records nowhere
 empty        | no file whose name ends in .txt
 plain.txt    | is not a folder of .txt files
 none.jsonl   | none.jsonl holds no record
-columns.csv  | no column 'text' in the header row (--text-field), which has 'name', 'body'
+columns.csv  | no column 'text' in the header row (--text-field)
 twice.csv    | has the column 'text' more than once
 open.csv     | is not RFC 4180
 END

@@ -61,17 +61,13 @@ works records e.jsonl --text-field body; expect_out "no record has the field of 
 works records e.jsonl --unit-field pid; expect_out "is --unit-field the name of its field?"
 sed 's/,/;/g' r.csv >s.csv
 refuse 4 "with --delimiter ';' it has these columns" records s.csv
-# Options, and not fields of the library, in each command; what columns there are, and nothing that
-# steers a terminal, of a header row that may be a long first record.
-expect_err "(--text-field), which has '$(head -n 1 s.csv)': its columns seem to be set apart by" \
-    "by ';' (--delimiter)"
-refuse 4 "no column 'body' in the header row (--text-field), which has" records r.csv \
-    --text-field body
-refuse 4 "(--text-field), which has" eval r.csv --real r.csv --text-field body
-printf 'a\x1bb,c,d,e,f,g,h,i,j,k,l,m\n1\n' >w.csv
-refuse 4 "'a\x1bb', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', ..." records w.csv
-printf '%050d,b\n1,2\n' 0 >w.csv
-refuse 4 "in the header row (--text-field)" records w.csv; expect_no_err "000"
+# Options, and not fields of the library, in each command. The first line may be a record of a file
+# without a header row: none of it is told.
+expect_err "(--text-field): its columns seem to be set apart by ';' (--delimiter)"
+refuse 4 "no column 'body' in the header row (--text-field)" records r.csv --text-field body
+refuse 4 "(--text-field)" eval r.csv --real r.csv --text-field body
+printf 'Anna,b\n1,2\n' >w.csv
+refuse 4 "in the header row (--text-field)" records w.csv; expect_no_err "Anna"
 refuse_each 2 records <<'END'
  | no RECORDS given
 r.csv --max-ref-tokens 3 | --max-ref-tokens needs -m MODEL

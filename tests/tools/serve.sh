@@ -83,7 +83,7 @@ config 2 "a dataset needs a ledger" "{\"datasets\": [{$a $budget}]}"
 config 4 "nobody.jsonl: No such file" \
     "{\"ledger\": \"no\", \"datasets\": [{\"name\": \"a\", \"path\": \"nobody.jsonl\", $budget}]}"
 printf 'id,note\n1,a\n' >conf/columns.csv
-config 4 "no column 'text' in the header row (text), which has 'id', 'note'" \
+config 4 "no column 'text' in the header row (text)" \
     "{\"ledger\": \"no\", \"datasets\": [{\"name\": \"a\", \"path\": \"columns.csv\", $budget}]}"
 refuse 2 "--config: cannot read none.json" serve "$model" --config none.json
 refuse 2 "--ledger and --config: ledger" serve "$model" --config conf/two.json --ledger year
