@@ -59,10 +59,18 @@ static const dpi_parameter *const parameters[] = {
     &list[0], &list[1], &list[2], &list[3],  &list[4],  &list[5],  &list[6], &list[7],
     &list[8], &list[9], &list[10], &list[11], &list[12], &list[13], &hash,    NULL};
 
+/* The most that best_guess (dpinfer/perturb.h) can be. Of the probabilities that N inputs, the n
+ * words and what is none, become one y, each is at least e^-epsilon of the largest, and all of all y
+ * add up to N at most: the largest ones add up to N / (1 + (N - 1) e^-epsilon). A number adds 1. */
+static double guess_most(double n, double epsilon) {
+    return (1 + (n + 1) / (1 + n * exp(-epsilon))) / n;
+}
+
 /* What holds of every certificate, up to rounding: a word that stays is a guess. */
 static bool can_be(const double *v) {
     const double error = 1e-6, epsilon = v[DPI_OF_WORDS_CERTIFIED];
     return v[DPI_OF_WORDS_FINITE] <= epsilon + error &&
+           v[DPI_OF_WORDS_GUESS] <= guess_most(v[DPI_OF_WORDS_SIZE], epsilon) + error &&
            v[DPI_OF_WORDS_KEPT] <= v[DPI_OF_WORDS_GUESS] + error &&
            (isinf(epsilon) || (v[DPI_OF_WORDS_FINITE] >= epsilon - error &&
                                !(v[DPI_OF_WORDS_INFINITE] > 0)));

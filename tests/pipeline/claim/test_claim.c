@@ -456,6 +456,7 @@ TEST(test_impossible) {
     REFUSES("words", c.parts[0].values[1] = 4, ARG, "certificate_epsilon: found 5");
     REFUSES("words", c.parts[0].n_runs = 5, ARG, "n_words: found 20");
     REFUSES("words", c.parts[0].text[0] = 'x', ARG, "vocabulary_hash");
+    REFUSES("words", c.parts[0].values[11] = .79, ARG, "guess 0.79, which no vocabulary has");
     REFUSES("words", c.delta = 1e-6, ARG, "delta: found 1e-06, allowed is 0");
     REFUSES("words without a bound", c.parts[0].values[7] = 5, ARG, "infinite: there are groups");
     REFUSES("by position", (strcpy(c.ledger.dataset, "people"), c.ledger.epsilon = 9,
