@@ -60,8 +60,8 @@ static const dpi_parameter *const parameters[] = {
     &list[8], &list[9], &list[10], &list[11], &list[12], &list[13], &hash,    NULL};
 
 /* The most that best_guess (dpinfer/perturb.h) can be. Of the probabilities that N inputs, the n
- * words and what is none, become one y, each is at least e^-epsilon of the largest, and all of all y
- * add up to N at most: the largest ones add up to N / (1 + (N - 1) e^-epsilon). A number adds 1. */
+ * words and what is none, become one y, each is at least e^-epsilon of the largest, and those of
+ * all y add up to N at most: the largest ones to N / (1 + (N - 1) e^-epsilon). A number adds 1. */
 static double guess_most(double n, double epsilon) {
     return (1 + (n + 1) / (1 + n * exp(-epsilon))) / n;
 }
