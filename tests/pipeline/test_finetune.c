@@ -260,6 +260,13 @@ TEST(test_file) {
     write_file(path_in(dir, "changed.gguf"), bytes, n);
     (void)read_claim(path_in(dir, "changed.gguf"), &intact);
     assert_false(intact);
+    bytes[n - 3] ^= 1; /* as it was, but said to be a model that it was merged into */
+    char *trained = memmem(bytes, n, "\"trained\":\"adapter\"", 19);
+    assert_non_null(trained);
+    memcpy(trained, "\"trained\":\"merged\" ", 19);
+    write_file(path_in(dir, "changed.gguf"), bytes, n);
+    assert_error(dpi_finetune_read_claim(path_in(dir, "changed.gguf"), &c, &intact, ERR), ARG,
+                 "trained is of a model, and general.type says adapter");
     tiny_spec spec = tiny_default();
     write_base(&spec, path_in(dir, "model.gguf"));
     assert_error(dpi_finetune_read_claim(path_in(dir, "model.gguf"), &c, &intact, ERR),

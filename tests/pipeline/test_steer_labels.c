@@ -229,6 +229,16 @@ TEST(test_file) {
     assert_ok(dpi_finetune_read_task(path, &task, ERR));
     assert_string_equal(task.labels, "c\nb_2");
     dpi_finetune_task_free(&task);
+    size_t n_file; /* a claim without the labels */
+    OWN_ARRAY(char) file = read_file(path, &n_file);
+    char *labels = memmem(file, n_file, "\"labels\":\"public\",\"n_labels\":2", 30);
+    assert_non_null(labels);
+    memcpy(labels, "\"labels\":null, \"n_labels\":null", 30);
+    dpi_claim claim;
+    dpi_verification v;
+    write_file(path_in(dir, "none.gguf"), file, n_file);
+    assert_error(dpi_claim_verify_file(path_in(dir, "none.gguf"), &claim, &v, ERR), ARG,
+                 "found 0 labels in it, 2 in");
     m.control_vector = path;
     tiny_build(&spec, 5, &own, &n_bytes);
     assert_ok(dpi_model_open_buffer(own, n_bytes, &m, &with, ERR));

@@ -142,3 +142,52 @@ TEST(test_steered_run_of_labels) {
     assert_error(dpi_release_open(&o, &r, ERR), UNSUPPORTED, "the vectors are of 2 labels");
     dpi_model_close(with);
 }
+
+/* How much of a report with this claim does not hold beside a file of vectors. */
+static int32_t wrong_beside(const dpi_claim *claim, const dpi_model *with, const char *vectors) {
+    dpi_report *made, *read;
+    OWN_ARRAY(char) text = NULL;
+    size_t n;
+    dpi_verification v;
+    assert_ok(dpi_report_of(claim, with, path_in(dir, "tiny.gguf"), &made, ERR));
+    assert_ok(dpi_report_text(made, 1, DPI_REPORT_JSON, &text, &n, ERR));
+    assert_ok(dpi_report_parse("r.json", text, n, &read, ERR));
+    dpi_verification_init(&v);
+    assert_ok(dpi_report_compare_vectors(read, vectors, &v, ERR));
+    const int32_t n_wrong = v.n_wrong;
+    dpi_verification_free(&v);
+    dpi_report_free(made);
+    dpi_report_free(read);
+    return n_wrong;
+}
+
+/* The vectors are those of the file, and the run is none that could have taken them. */
+TEST(test_verified_beside_vectors) {
+    OWN(dpi_steer) s = NULL;
+    dpi_model *with = steered_model(by_record, 1.5, &s);
+    dpi_release_options o = about(with, by_record);
+    dpi_release *r = NULL;
+    dpi_claim claim, forged;
+    char path[512], other[512];
+    snprintf(path, sizeof path, "%s", path_in(dir, "vectors.gguf"));
+    snprintf(other, sizeof other, "%s", path_in(dir, "other.gguf"));
+    assert_ok(dpi_release_open(&o, &r, ERR));
+    dpi_claim_of_run(dpi_release_run(r), &claim);
+    dpi_release_free(r);
+    assert_int_equal(wrong_beside(&claim, with, path), 0);
+    forged = claim, forged.max_per_unit = 2;
+    assert_int_equal(wrong_beside(&forged, with, path), 1);
+    forged = claim, forged.n_units += 2;
+    assert_int_equal(wrong_beside(&forged, with, path), 1);
+    dpi_steer_options so = say_options(by_record); /* noise that somebody knows */
+    OWN(dpi_steer) seeded = released(&so);
+    assert_ok(dpi_steer_write(seeded, other, -1, ERR));
+    assert_int_equal(wrong_beside(&claim, with, other), 2); /* another file, too */
+    dpi_model_close(with);
+    with = steered_by(&so, &s);
+    forged = claim, forged.parts[1] = written(s, other).parts[0];
+    assert_int_equal(wrong_beside(&forged, with, path), 1);
+    forged.randomness = DPI_RANDOMNESS_SEED;
+    assert_int_equal(wrong_beside(&forged, with, path), 0);
+    dpi_model_close(with);
+}
