@@ -505,12 +505,12 @@ TEST(test_file) {
     char *key = memmem(file, n, DPI_BASE_MARK, strlen(DPI_BASE_MARK));
     assert_non_null(key);
     key[0] = 'D'; /* of which model it is it does not say */
+    dpi_verification_init(&v);
     write_file(path, file, n);
     assert_error(dpi_claim_verify_file(path, &c, &v, ERR), ARG, DPI_BASE_MARK " says ''");
     key[0] = 'd';
     file[n - 3] ^= 1;
     write_file(path, file, n);
-    dpi_verification_init(&v);
     assert_ok(dpi_claim_verify_file(path, &c, &v, ERR));
     assert_true(v.n_wrong == 1);
     dpi_verification_free(&v);

@@ -236,6 +236,7 @@ TEST(test_file) {
     memcpy(labels, "\"labels\":null, \"n_labels\":null", 30);
     dpi_claim claim;
     dpi_verification v;
+    dpi_verification_init(&v);
     write_file(path_in(dir, "none.gguf"), file, n_file);
     assert_error(dpi_claim_verify_file(path_in(dir, "none.gguf"), &claim, &v, ERR), ARG,
                  "found 0 labels in it, 2 in");
