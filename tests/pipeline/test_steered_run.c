@@ -184,8 +184,10 @@ TEST(test_verified_beside_vectors) {
     assert_ok(dpi_steer_write(seeded, other, -1, ERR));
     assert_int_equal(wrong_beside(&claim, with, other), 2); /* another file, too */
     dpi_model_close(with);
-    with = steered_by(&so, &s);
-    forged = claim, forged.parts[1] = written(s, other).parts[0];
+    OWN(dpi_steer) known = NULL;
+    with = steered_by(&so, &known);
+    remove(other);
+    forged = claim, forged.parts[1] = written(known, other).parts[0];
     assert_int_equal(wrong_beside(&forged, with, path), 1);
     forged.randomness = DPI_RANDOMNESS_SEED;
     assert_int_equal(wrong_beside(&forged, with, path), 0);
