@@ -113,7 +113,7 @@ static void compare(const char *what, const char *a, const char *b) {
     while (i < n && a[i] == b[i])
         i++;
     if (a[i] != b[i])
-        fail_msg("%s: a client sees it: ...%.*s... and ...%.*s...", what, 200,
+        fail_msg("%.40s: a client sees it: ...%.*s... and ...%.*s...", what, 200,
                  a + (i > 60 ? i - 60 : 0), 200, b + (i > 60 ? i - 60 : 0));
 }
 
