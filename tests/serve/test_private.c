@@ -35,7 +35,9 @@ static void join_stream(char *reply) {
     assert_non_null(last);
     for (char *at = body; (at = strstr(at, "\"content\":\"")) != NULL && at < last;) {
         at += 11;
-        const size_t n = strcspn(at, "\"");
+        size_t n = 0;
+        while (at[n] && at[n] != '"') /* an escaped quote is text */
+            n += at[n] == '\\' && at[n + 1] ? 2 : 1;
         memmove(to, at, n);
         to += n;
         at += n;
