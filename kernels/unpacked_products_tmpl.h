@@ -87,8 +87,8 @@ INLINE void unpacked_tiles(const int type, const row_tiles *rows, int64_t at, co
 /* Parts of what TILE rows do not hold have half of them at least. */
 #define OF_ROWS(n_)                                                                                \
     case n_:                                                                                       \
-        if (2 * n_ >= TILE && n_ < TILE)                                                           \
-            unpacked_tile(type, n_ < TILE ? n_ : TILE, t, at, u, subs);                            \
+        if (2 * n_ >= TILE && n_ <= TILE)                                                          \
+            unpacked_tile(type, n_ <= TILE ? n_ : TILE, t, at, u, subs);                           \
         break
         switch (t->n) {
             OF_ROWS(3);
@@ -99,10 +99,9 @@ INLINE void unpacked_tiles(const int type, const row_tiles *rows, int64_t at, co
             OF_ROWS(8);
             OF_ROWS(9);
             OF_ROWS(10);
-        default: break;
+            OF_ROWS(11);
+        default: break; /* DPI_ROW_BLOCK is 11 */
         }
-        if (t->n == TILE)
-            unpacked_tile(type, TILE, t, at, u, subs);
 #undef OF_ROWS
     }
 }
@@ -118,17 +117,18 @@ INLINE void unpacked_panel(const int type, const row_tiles *rows, const unsigned
     int ready = 0;
     for (int64_t left = n_in / (32 * subs); left > 0;) {
         const int pair = left > 1 ? 2 : 1; /* whose block scales stand side by side */
+        const int at_once = subs > 1 ? 1 : pair;
         const unsigned char *of = w + 2 * lane;
         w += pair * scale_bytes;
-        for (int blocks = 0; blocks < pair; blocks += subs > 1 ? 1 : pair) {
+        for (int blocks = 0; blocks < pair; blocks += at_once) {
             const words from = {.scales = of + blocks * scale_bytes, .at = w + 4 * lane,
                                 .prefetch = PREFETCH_DONE};
-            if (subs > 1 || pair == 1)
+            if (at_once == 1)
                 unpack(type, subs, &from, &u, ready);
             else
                 unpack(type, 2, &from, &u, ready);
-            w += (subs > 1 ? 1 : pair) * bytes;
-            ready += subs > 1 ? subs : pair;
+            w += at_once * bytes;
+            ready += at_once * subs;
             if (ready == UNPACKED_SUBS || left == pair) {
                 unpacked_tiles(type, rows, at, &u, ready, w, n_bytes);
                 at += ready;

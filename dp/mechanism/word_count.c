@@ -35,8 +35,8 @@ static bool is_letter(char c) {
 static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     double rho;
     DPI_TRY(dpi_check_range("runs", p->n_runs, 1, 1, err));
-    DPI_TRY(dpi_check_range("records", c->n_units, 1, INT64_C(1) << 53, err)); /* delta is below 1 /
-                                                                                  them */
+    /* Of no records every delta would be below one of them. */
+    DPI_TRY(dpi_check_range("records", c->n_units, 1, INT64_C(1) << 53, err));
     if (p->text[0] == '\0')
         return dpi_fail(err, DPI_STATUS_ARG, "word: found none, needed is one");
     for (const char *t = p->text; *t; t++)

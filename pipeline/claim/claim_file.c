@@ -125,10 +125,16 @@ dpi_status dpi_claim_file_put(dpi_gguf_builder *w, const dpi_claim *claim, dpi_e
 
 bool dpi_claim_file_has(const dpi_gguf *file) { return dpi_gguf_find(file, DPI_CLAIM_KEY) != NULL; }
 
-int32_t dpi_task_line_count(const dpi_gguf *file, const char *key) {
-    dpi_str text = {"", 0};
+/* Whether the file has a string of this key; else *text is empty. */
+static bool find_string(const dpi_gguf *file, const char *key, dpi_str *text) {
     bool there = false;
-    if (dpi_gguf_get_string(file, key, &text, &there, NULL) != DPI_STATUS_OK || !there)
+    *text = (dpi_str){"", 0};
+    return dpi_gguf_get_string(file, key, text, &there, NULL) == DPI_STATUS_OK && there;
+}
+
+int32_t dpi_task_line_count(const dpi_gguf *file, const char *key) {
+    dpi_str text;
+    if (!find_string(file, key, &text))
         return 0;
     int32_t n = 1;
     for (uint64_t i = 0; i < text.n_bytes; i++)
@@ -160,14 +166,6 @@ static dpi_status check_sets(const dpi_gguf *file, const dpi_claim *c, dpi_error
     return DPI_STATUS_OK;
 }
 
-static dpi_str read_string(const dpi_gguf *file, const char *key) {
-    dpi_str text = {"", 0};
-    bool there = false;
-    return dpi_gguf_get_string(file, key, &text, &there, NULL) == DPI_STATUS_OK && there
-               ? text
-               : (dpi_str){"", 0};
-}
-
 static bool is_text(dpi_str found, const char *text) {
     return found.n_bytes == strlen(text) && memcmp(found.data, text, found.n_bytes) == 0;
 }
@@ -176,8 +174,9 @@ static bool is_text(dpi_str found, const char *text) {
 static dpi_status check_model(const dpi_gguf *file, const dpi_claim *c, dpi_error *err) {
     enum { MARK = 17 }; /* before the name */
     const dpi_claim_part *p = dpi_claim_find(c, "gradients");
-    const bool is_adapter = is_text(read_string(file, "general.type"), "adapter");
-    const dpi_str base = read_string(file, DPI_BASE_MARK);
+    dpi_str type, base;
+    const bool is_adapter = find_string(file, "general.type", &type) && is_text(type, "adapter");
+    (void)find_string(file, DPI_BASE_MARK, &base); /* too short if it is not there */
     if (p && is_adapter != (p->values[DPI_GRADIENTS_TRAINED] == DPI_TRAINED_ADAPTER))
         return dpi_fail(err, DPI_STATUS_ARG,
                         "the claim of %s does not hold: trained is of %s, and general.type says "
@@ -254,10 +253,9 @@ static bool is_given(const dpi_verification *v, const char *path) {
 }
 
 static json_t *read_follows(const dpi_gguf *file) {
-    dpi_str text = {"", 0};
-    bool there = false;
+    dpi_str text;
     json_t *o = NULL;
-    if (dpi_gguf_get_string(file, DPI_FOLLOWS_KEY, &text, &there, NULL) == DPI_STATUS_OK && there)
+    if (find_string(file, DPI_FOLLOWS_KEY, &text))
         o = json_loadb(text.data, text.n_bytes, JSON_REJECT_DUPLICATES, NULL);
     return o ? o : json_null();
 }

@@ -42,6 +42,15 @@ static dpi_release_options about(const dpi_model *with, const dpi_records *recor
     return o;
 }
 
+static dpi_claim claim_of(const dpi_release_options *o) {
+    dpi_release *r;
+    dpi_claim claim;
+    assert_ok(dpi_release_open(o, &r, ERR));
+    dpi_claim_of_run(dpi_release_run(r), &claim);
+    dpi_release_free(r);
+    return claim;
+}
+
 /* The run's claim has both mechanisms, which add up in zCDP, and is settled again as it is. */
 TEST(test_steered_run) {
     OWN(dpi_steer) s = NULL;
@@ -114,15 +123,11 @@ TEST(test_steered_run_of_labels) {
     dpi_model *with = steered_by(&so, &s);
     dpi_release_options o = about(with, kinds);
     dpi_release *r = NULL;
-    dpi_claim claim;
     o.batch = 1;
-    assert_ok(dpi_release_open(&o, &r, ERR));
-    dpi_claim_of_run(dpi_release_run(r), &claim);
+    const dpi_claim claim = claim_of(&o);
     assert_int_equal(claim.labels, DPI_LABELS_PUBLIC);
     assert_int_equal(claim.n_parts, 2);
     assert_true(claim.parts[1].values[DPI_STEERING_NUMBERS] == 2 * N_EMBD);
-    dpi_release_free(r);
-    r = NULL;
     dpi_plan plan;
     dpi_session *session;
     assert_ok(dpi_plan_make(&o, &plan, ERR));
@@ -166,14 +171,11 @@ TEST(test_verified_beside_vectors) {
     OWN(dpi_steer) s = NULL;
     dpi_model *with = steered_model(by_record, 1.5, &s);
     dpi_release_options o = about(with, by_record);
-    dpi_release *r = NULL;
-    dpi_claim claim, forged;
+    const dpi_claim claim = claim_of(&o);
+    dpi_claim forged;
     char path[512], other[512];
     snprintf(path, sizeof path, "%s", path_in(dir, "vectors.gguf"));
     snprintf(other, sizeof other, "%s", path_in(dir, "other.gguf"));
-    assert_ok(dpi_release_open(&o, &r, ERR));
-    dpi_claim_of_run(dpi_release_run(r), &claim);
-    dpi_release_free(r);
     assert_int_equal(wrong_beside(&claim, with, path), 0);
     forged = claim, forged.max_per_unit = 2;
     assert_int_equal(wrong_beside(&forged, with, path), 1);
