@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/struct.h"
 #include "pipeline/ledger/amount.h"
+#include "pipeline/ledger/cost_text.h"
 
 DPI_STRUCT_DEFAULTS(dpi_ledger_options, .busy_ms = 10000)
 void dpi_dataset_options_init_size(dpi_dataset_options *o, size_t size) {
@@ -203,12 +204,53 @@ dpi_status dpi_dataset_load(dpi_ledger *l, const char *name, dpi_dataset *d, dpi
     return found ? DPI_STATUS_OK : fail_unknown(l, name, err);
 }
 
+/* The rho of all charges as zCDP, rounded up; INFINITY: one of them has no cost that fits what was
+ * charged. */
+static dpi_status sum_rho(dpi_ledger *l, const dpi_dataset *d, double *rho, dpi_error *err) {
+    sqlite3_stmt *s;
+    dpi_cost cost;
+    double divergence;
+    bool row = true;
+    *rho = 0;
+    DPI_TRY(dpi_sql_prepare(l, &s, err, "SELECT amount, cost FROM charge WHERE dataset = ?1 AND"
+                            " counted = 1", "i", d->id));
+    dpi_status status = dpi_sql_step(l, s, &row, err);
+    while (status == DPI_STATUS_OK && row && *rho < INFINITY) {
+        const char *text = (const char *)sqlite3_column_text(s, 1);
+        const bool fits =
+            text && dpi_cost_parse(text, &cost) &&
+            dpi_cost_renyi(&cost, d->info.order, &divergence, NULL) == DPI_STATUS_OK &&
+            dpi_ledger_amount_is((double)sqlite3_column_int64(s, 0), divergence * DPI_LEDGER_ONE);
+        *rho = fits ? nextafter(*rho + dpi_cost_rho(&cost), INFINITY) : INFINITY;
+        status = dpi_sql_step(l, s, &row, err);
+    }
+    sqlite3_finalize(s);
+    return status;
+}
+
+/* One order is a good one for the whole budget, and says far too much of a little: 4.8 of
+ * rho .0001 for a budget of epsilon 5. As zCDP charges have all orders. */
+static dpi_status refine(dpi_ledger *l, dpi_dataset *d, dpi_error *err) {
+    double rho, epsilon;
+    dpi_dataset_info *info = &d->info;
+    if (info->charged <= 0)
+        return DPI_STATUS_OK;
+    DPI_TRY(sum_rho(l, d, &rho, err));
+    if (rho <= 1e6) {
+        DPI_TRY(dpi_zcdp_epsilon(rho, info->delta, &epsilon, err));
+        info->epsilon_charged = fmin(info->epsilon_charged, epsilon);
+    }
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_ledger_info(dpi_ledger *l, const char *dataset, dpi_dataset_info *info,
                            dpi_error *err) {
     dpi_dataset d;
     DPI_CHECK_STRUCT(dpi_dataset_info, info, err);
     pthread_mutex_lock(&l->lock);
-    const dpi_status status = dpi_dataset_load(l, dataset, &d, err);
+    dpi_status status = dpi_dataset_load(l, dataset, &d, err);
+    if (status == DPI_STATUS_OK)
+        status = refine(l, &d, err);
     pthread_mutex_unlock(&l->lock);
     if (status == DPI_STATUS_OK)
         dpi_struct_give(info, &d.info, sizeof *info);
@@ -224,7 +266,9 @@ dpi_status dpi_ledger_info_at(dpi_ledger *l, int32_t index, dpi_dataset_info *in
     DPI_TRY(dpi_check_range("index", index, 0, INT32_MAX, err));
     dpi_dataset_info_init_size(info, info->struct_size);
     pthread_mutex_lock(&l->lock);
-    const dpi_status status = read_at(l, index, &d, &found, err);
+    dpi_status status = read_at(l, index, &d, &found, err);
+    if (status == DPI_STATUS_OK && found)
+        status = refine(l, &d, err);
     pthread_mutex_unlock(&l->lock);
     if (status == DPI_STATUS_OK && found)
         dpi_struct_give(info, &d.info, sizeof *info);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/struct.h"
@@ -12,6 +11,7 @@
 #include "dpinfer/memory.h"
 #include "dpinfer/registry.h"
 #include "pipeline/ledger/amount.h"
+#include "pipeline/ledger/cost_text.h"
 #include "pipeline/ledger/ledger.h"
 
 void dpi_charge_request_init_size(dpi_charge_request *r, size_t size) {
@@ -21,23 +21,6 @@ void dpi_charge_request_init_size(dpi_charge_request *r, size_t size) {
 }
 
 /* ---- What is charged ------------------------------------------------------------------------- */
-
-/* The cost as a text from which the amount can be computed again. */
-static void print_cost(const dpi_cost *cost, char *text, size_t size) {
-    static const char *const kinds[] = {"zcdp", "range", "pure", "gaussian"};
-    size_t n = 0;
-    for (int32_t i = 0; i < cost->n_parts && n < size; i++) {
-        const dpi_cost_part *p = &cost->parts[i];
-        n += (size_t)dpi_format(text + n, size - n, "%s%s %d %.17g", i > 0 ? "; " : "",
-                                kinds[p->kind], p->n, p->x);
-        if (p->kind == DPI_COST_GAUSSIAN && n < size)
-            n += (size_t)dpi_format(text + n, size - n, " %.17g", p->q);
-    }
-    if (cost->allocation > 0 && n < size)
-        n += (size_t)dpi_format(text + n, size - n, "; allocation %d", cost->allocation);
-    if (cost->subsample > 0 && n < size)
-        dpi_format(text + n, size - n, "; subsample %.17g", cost->subsample);
-}
 
 static dpi_status fail_budget(const dpi_ledger *l, const dpi_dataset_info *info, int64_t amount,
                               dpi_error *err) {
@@ -209,7 +192,7 @@ static dpi_status insert(dpi_ledger *l, const dpi_dataset *d, const dpi_charge_r
     dpi_ledger_date(c->date);
     snprintf(c->method, sizeof c->method, "%s", r->method);
     snprintf(c->note, sizeof c->note, "%s", r->note ? r->note : "");
-    print_cost(r->cost, c->cost, sizeof c->cost);
+    dpi_cost_print(r->cost, c->cost, sizeof c->cost);
     DPI_TRY(dpi_sql_do(l, err,
                        "INSERT INTO charge(dataset, amount, before, date, method, note, cost, "
                        "claim, " DPI_UNIT_COLUMNS("") ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"

@@ -187,7 +187,7 @@ static int open_all(evolving *t) {
     if (code == CLI_OK)
         code = ledger_options_open(a, false, &t->ledger, t->dataset);
     if (code == CLI_OK)
-        code = records_open(a->positional[0], &records, &t->records);
+        code = records_open_private(a, 0, &records, &t->records);
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &t->model, NULL);
     if (code == CLI_OK)

@@ -154,6 +154,16 @@ static void print_zsh(const option_table *t) {
     printf("    esac\n}\n_dpinfer \"$@\"\n");
 }
 
+static bool shell_at(int i, const char **name, const char **help) {
+    static const char *const shells[][2] = {
+        {"bash", "source <(dpinfer completion bash) in ~/.bashrc"},
+        {"zsh", "dpinfer completion zsh > DIRECTORY/_dpinfer, a directory of zsh's $fpath"},
+    };
+    if (i < 2)
+        *name = shells[i][0], *help = shells[i][1];
+    return i < 2;
+}
+
 static int run_completion(const args *a) {
     const char *shell = a->n_positional ? a->positional[0] : "";
     option_table t;
@@ -172,9 +182,8 @@ const command command_completion = {
     .bit = CMD_COMPLETION,
     .arguments = "SHELL",
     .summary = "completion of commands and options for bash or zsh",
-    .details = "Writes a script for the shell to stdout. An installation has both. Else:\n\n"
-               "  source <(dpinfer completion bash)                 in ~/.bashrc\n"
-               "  dpinfer completion zsh > DIRECTORY/_dpinfer       a directory of zsh's $fpath\n",
+    .details = "Writes a script for the shell to stdout. An installation has both.\n",
+    .names = shell_at,
     .max_positional = 1,
     .run = run_completion,
 };

@@ -218,7 +218,7 @@ static int open_inputs(tuning *t) {
     if (code == CLI_OK && is_first())
         code = ledger_options_open(a, false, &t->ledger, t->dataset);
     if (code == CLI_OK)
-        code = records_open(a->positional[0], &records, &t->records);
+        code = records_open_private(a, 0, &records, &t->records);
     records.unit_field = NULL;
     if (code == CLI_OK && a->v[OPT_HELD_OUT].given && is_first())
         code = records_open(a->v[OPT_HELD_OUT].s, &records, &t->held_out);

@@ -315,7 +315,23 @@ static int seal(const args *a, dpi_ledger *ledger) {
 /* ---- The command ----------------------------------------------------------------------------- */
 
 typedef enum action { INIT, SHOW, BUDGET, CHARGE, CLOSE, N_ACTIONS } action;
-static const char *const actions[] = {"init", "show", "budget", "charge", "close"};
+static const struct {
+    const char *name, *help;
+} actions[N_ACTIONS] = {
+    {"init", "make the ledger, or add a dataset to it: --dataset, --epsilon, --delta; whom it\n"
+             "protects: --adjacency, --unit-field, --max-per-unit"},
+    {"show", "datasets and all charges"},
+    {"budget", "datasets: spent, left, and how many runs like the last one that pays for"},
+    {"charge", "count what was done outside: --rho, --pure-epsilon or --sigma. With scope\n"
+               "unit before it is done: --unit-ids names the units, --payers those that pay"},
+    {"close", "nothing can be charged any more"},
+};
+
+static bool action_at(int i, const char **name, const char **help) {
+    if (i < N_ACTIONS)
+        *name = actions[i].name, *help = actions[i].help;
+    return i < N_ACTIONS;
+}
 
 static int check(const args *a, action what) {
     const option_value *v = a->v;
@@ -369,7 +385,7 @@ static int ledger_main(const args *a) {
     if (a->n_positional < 2)
         return cli_fail(CLI_USAGE, "no %s given; see 'dpinfer ledger -h'",
                         a->n_positional == 0 ? "ACTION" : "LEDGER");
-    while (what < N_ACTIONS && strcmp(actions[what], a->positional[0]) != 0)
+    while (what < N_ACTIONS && strcmp(actions[what].name, a->positional[0]) != 0)
         what++;
     if (what == N_ACTIONS)
         return cli_fail(CLI_USAGE, "ACTION: found '%s', allowed init|show|budget|charge|close",
@@ -403,18 +419,12 @@ const command command_ledger = {
     .arguments = "ACTION LEDGER",
     .max_positional = 2,
     .run = ledger_main,
+    .names = action_at,
     .summary = "a budget over many runs: what is spent, what is left",
     .details =
         "A ledger is a file that counts what all runs about a dataset cost, however many there\n"
         "are. 'run --ledger LEDGER' charges it before a record is read, and is refused with exit\n"
-        "code 6 where the budget does not allow it. ACTION is one of\n"
-        "  init     make the ledger, or add a dataset to it: --dataset, --epsilon, --delta;\n"
-        "           whom it protects: --adjacency, --unit-field, --max-per-unit\n"
-        "  show     datasets and all charges\n"
-        "  budget   datasets: spent, left, and how many runs like the last one that pays for\n"
-        "  charge   count what was done outside: --rho, --pure-epsilon or --sigma. With scope\n"
-        "           unit before it is done: --unit-ids names the units, --payers those that pay\n"
-        "  close    nothing can be charged any more\n"
+        "code 6 where the budget does not allow it.\n"
         "All charges of a dataset protect the same: each record, or all records with one ID, in\n"
         "the same field, with the same adjacency. init fixes it, or the first charge; a charge\n"
         "that protects anyone else is refused with exit code 2. One from outside that does not\n"

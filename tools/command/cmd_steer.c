@@ -129,7 +129,7 @@ static int open_all(steering *s) {
     if (code == CLI_OK && !a->v[OPT_TUNE_PLAN].i)
         code = ledger_options_open(a, false, &s->ledger, s->dataset);
     if (code == CLI_OK)
-        code = records_open(a->positional[0], &records, &s->records);
+        code = records_open_private(a, 0, &records, &s->records);
     records.unit_field = NULL;
     if (code == CLI_OK && a->v[OPT_STEER_PUBLIC].given)
         code = records_open(a->v[OPT_STEER_PUBLIC].s, &records, &s->public_texts);

@@ -101,6 +101,23 @@ static void print_group(const option_table *t, const command *cmd, int group) {
     print_rows(t, cmd, group, 0, N_OPTIONS);
 }
 
+/* What the first argument may be. */
+static void print_names(const command *cmd) {
+    const char *name, *help;
+    printf("%.*s:\n", (int)strcspn(cmd->arguments, " "), cmd->arguments);
+    for (int i = 0; cmd->names(i, &name, &help); i++) {
+        printf("  %-20s", name);
+        for (const char *c = help; *c; c++) {
+            if (*c == '\n')
+                printf("\n%22s", "");
+            else
+                putchar(*c);
+        }
+        printf("\n");
+    }
+    printf("\n");
+}
+
 void option_help(const option_table *t, const command *cmd) {
     static const char *const headings[] = {
         [GROUP_BUDGET] = "Budget: what the guarantee is",
@@ -111,10 +128,8 @@ void option_help(const option_table *t, const command *cmd) {
     };
     printf("Usage: dpinfer %s [options]%s%s\n\n%s\n", cmd->name, cmd->arguments[0] ? " " : "",
            cmd->arguments, cmd->details);
-    const char *name, *help;
-    for (int i = 0; cmd->names && cmd->names(i, &name, &help); i++)
-        printf("%s  %-20s%s\n", i == 0 ? "Names:\n" : "", name, help);
-    printf("%s", cmd->names ? "\n" : "");
+    if (cmd->names)
+        print_names(cmd);
     if (!(cmd->bit & CMD_GROUPED)) {
         printf("Options:\n");
         print_group(t, cmd, -1);

@@ -19,7 +19,7 @@ static int open_records(const args *a, release_input *in, dpi_release_options *o
     dpi_error err;
     int code = records_options(a, &options);
     if (code == CLI_OK && wanted)
-        code = records_open(a->positional[0], &options, &in->records);
+        code = records_open_private(a, 0, &options, &in->records);
     if (code != CLI_OK)
         return code;
     o->records = in->records;

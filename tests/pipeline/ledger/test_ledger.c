@@ -70,8 +70,61 @@ TEST(test_charges_add_up) {
     assert_int_equal(n, 5);
     assert_int_equal(info.left, budget - info.charged);
     assert_int_equal(info.charged, 5 * info.last);
-    /* 1.5625 + ln(4/5) - (ln 1e-5 + ln 5) / 4 by hand: 3.81523 */
-    assert_true(fabs(info.epsilon_charged - 3.815228) < 1e-6);
+    /* rho .3125 at the best order, by 50-digit arithmetic; at the order 5 it is 3.815 */
+    assert_true(fabs(info.epsilon_charged - 3.61696624728) < 1e-9);
+}
+
+static void reserve_cost(const dpi_cost *cost) {
+    dpi_charge_request r;
+    dpi_charge_request_init(&r);
+    r.cost = cost;
+    r.method = "invisibleink";
+    assert_ok(dpi_ledger_reserve(the_ledger, "letters", &r, NULL, ERR));
+}
+
+/* What the charges come to is the less of two bounds: at the order of the budget, and as zCDP. */
+TEST(test_epsilon_so_far) {
+    dpi_cost cost;
+    dpi_cost_init(&cost);
+    (void)charge("letters", .0001);
+    assert_true(fabs(info_of("letters").epsilon_charged - .0450474620878) < 1e-9);
+    /* all kinds: .0001 + 8 .1^2/8 + 2 .1^2/2 + 1/(2 8^2), below a secret sample and allocation */
+    assert_ok(dpi_cost_add(&cost, DPI_COST_RANGE, 8, .1, 0, ERR));
+    assert_ok(dpi_cost_add(&cost, DPI_COST_PURE, 2, .1, 0, ERR));
+    assert_ok(dpi_cost_add(&cost, DPI_COST_GAUSSIAN, 1, 8, 1, ERR));
+    cost.allocation = 2;
+    cost.subsample = .9;
+    reserve_cost(&cost);
+    double epsilon;
+    assert_ok(dpi_zcdp_epsilon(.0279125, 1e-5, &epsilon, ERR));
+    assert_true(fabs(info_of("letters").epsilon_charged - epsilon) < 1e-9);
+    /* many steps on small samples: their order's bound is the less */
+    dpi_cost_init(&cost);
+    assert_ok(dpi_cost_add(&cost, DPI_COST_GAUSSIAN, 1000, 2, .001, ERR));
+    reserve_cost(&cost);
+    const double at_order = info_of("letters").epsilon_charged;
+    assert_true(at_order < 4);
+    assert_ok(dpi_renyi_epsilon((double)info_of("letters").charged / DPI_LEDGER_ONE, 1e-5, 5,
+                                &epsilon, ERR));
+    assert_true(at_order == epsilon);
+}
+
+/* A cost that does not fit its amount, or that no cost is written as, is not believed. */
+TEST(test_costs_that_were_changed) {
+    static const char *const costs[] = {"zcdp 1 0.01", "zcdp 1 0.02 ", "zcdp 1 .02", "range 1 0.4",
+                                        "gaussian 1 5", "zcdp 0 0.02", "", "zcdp 1 0.02; x 1"};
+    double epsilon;
+    (void)charge("letters", .02);
+    assert_true(fabs(info_of("letters").epsilon_charged - .794314774274) < 1e-9);
+    assert_ok(dpi_renyi_epsilon((double)info_of("letters").charged / DPI_LEDGER_ONE, 1e-5, 5,
+                                &epsilon, ERR));
+    for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
+        char sql[128];
+        snprintf(sql, sizeof sql, "UPDATE charge SET cost = '%s'", costs[i]);
+        exec_sql(path, sql);
+        reopen_ledger();
+        assert_true(info_of("letters").epsilon_charged == epsilon);
+    }
 }
 
 /* To the last unit, and not one more. */
