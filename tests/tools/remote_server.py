@@ -85,6 +85,7 @@ class Recorder:
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True # or a body waits 40 ms for the answer to its header
 
     def setup(self):
         super().setup()

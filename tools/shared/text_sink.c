@@ -28,13 +28,24 @@ void text_sink_open(text_sink *s, output *out, text_form form, const dpi_run *cl
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
-static int put(text_sink *s, const char *bytes, size_t n_bytes) {
-    const bool bare = s->form == TEXT_LINES && s->goes_on;
-    const int code = output_write_part(s->out, bytes, n_bytes, bare ? "" : s->tail);
-    s->n_bytes += (int64_t)n_bytes;
+static int put_now(text_sink *s, const char *bytes, size_t n_bytes, const char *tail) {
+    const int code = output_write_part(s->out, bytes, n_bytes, tail);
     if (code == CLI_OK && s->written)
         s->written(s->user, bytes, n_bytes);
     return code;
+}
+
+static int put(text_sink *s, const char *bytes, size_t n_bytes) {
+    const bool bare = s->form == TEXT_LINES && s->goes_on;
+    s->n_bytes += (int64_t)n_bytes;
+    if (!s->is_whole)
+        return put_now(s, bytes, n_bytes, bare ? "" : s->tail);
+    if (!dpi_private_grow(&s->whole, &s->room, s->n_whole + n_bytes, 1))
+        return cli_no_memory("the text");
+    if (n_bytes > 0)
+        memcpy(s->whole + s->n_whole, bytes, n_bytes);
+    s->n_whole += n_bytes;
+    return CLI_OK;
 }
 
 /* Private bytes, which are freed; NULL: there was no memory for them. */
@@ -185,8 +196,17 @@ int text_sink_end(text_sink *s) {
 
 int text_sink_put(text_sink *s, const text_head *head, const char *text, size_t n_bytes,
                   int32_t n_drawn, bool ended) {
+    s->is_whole = true;
     int code = text_sink_begin(s, head);
     if (code == CLI_OK)
         code = text_sink_add(s, text, n_bytes, n_drawn, ended);
-    return code == CLI_OK ? text_sink_end(s) : code;
+    if (code == CLI_OK)
+        code = text_sink_end(s);
+    if (code == CLI_OK)
+        code = put_now(s, s->whole, s->n_whole, "");
+    dpi_private_free(s->whole);
+    s->whole = NULL;
+    s->n_whole = s->room = 0;
+    s->is_whole = false;
+    return code;
 }

@@ -30,6 +30,9 @@ typedef struct text_sink {
     bool open;       /* a text is */
     bool line_open;  /* the last byte of a text was not a line feed */
     char tail[OUTPUT_TAIL_BYTES]; /* what ends the text as it is now */
+    bool is_whole;   /* it is gathered before it is written */
+    char *whole;     /* [n_whole], with room for more; NULL: nothing */
+    size_t n_whole, room;
 } text_sink;
 
 /* What stands in an object or a row before its text. {.index = i}: its number alone. */
@@ -49,7 +52,7 @@ void text_sink_open(text_sink *s, output *out, text_form form, const dpi_run *cl
 int text_sink_begin(text_sink *s, const text_head *head);
 int text_sink_add(text_sink *s, const char *text, size_t n_bytes, int32_t n_drawn, bool ended);
 int text_sink_end(text_sink *s);
-/* All three. */
+/* All three, in one part: where it cannot be written, nothing of the text is there. */
 int text_sink_put(text_sink *s, const text_head *head, const char *text, size_t n_bytes,
                   int32_t n_drawn, bool ended);
 
