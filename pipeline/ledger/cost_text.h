@@ -14,8 +14,8 @@ void dpi_cost_print(const dpi_cost *cost, char *text, size_t size);
 bool dpi_cost_parse(const char *text, dpi_cost *cost);
 
 /* The rho of a cost as zCDP, rounded up: a bounded range eta has eta^2/8, pure DP epsilon^2/2,
- * Gaussian noise 1/(2 sigma^2). What secret samples save is left out: without the secret a run costs
- * no less (dp/PRIVACY.md section 14). */
+ * Gaussian noise 1/(2 sigma^2). What secret samples save is left out: without the secret a run
+ * costs no less (dp/PRIVACY.md section 14). */
 double dpi_cost_rho(const dpi_cost *cost);
 
 #endif

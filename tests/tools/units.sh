@@ -92,9 +92,19 @@ works ledger init units.ledger --dataset small --epsilon 1 --delta 1e-5 --scope 
 texts january.csv small; expect_rc 6; expect_empty_out
 expect_err "a new unit has" "no record was read"
 
+# A field that no line has may be a slip. What is said of it must not depend on records.
+small_model
+echo '{"text": "One.", "id": 1}' >lines.jsonl
+of_lines() { run run m.gguf lines.jsonl --rho .1 -B 1 -n 2 -t 1 --unit-field "$@"; }
+for field in id who; do
+    of_lines "$field"; expect_rc 0; expect_err "lines of lines.jsonl without '$field' have no ID"
+done
+of_lines who -q; expect_rc 0; expect_no_err "without 'who'"
+of_lines who --public-fields; expect_rc 4; expect_err "'who'"
+run records lines.jsonl --unit-field who; expect_out "without an ID"
+
 # ---- kill -9 -------------------------------------------------------------------------------------
 # Whatever moment it hits: of a run whose text was seen, each unit has paid.
-small_model
 works ledger init kill.ledger --dataset patients --epsilon 50 --delta 1e-5 --scope unit
 seen=0
 for ((i = 0; i < ${DPI_RUN_KILLS:-8}; i++)); do

@@ -110,7 +110,7 @@ printf 'part 2!!' >s-00002-of-00002.gguf
 fails 1 verify split.json --model s-00001-of-00002.gguf; expect_err "model.files[1].sha256"
 refuse 3 "must end in -00001-of-00002.gguf" verify split.json --model m.gguf
 
-# ---- A field that is changed is found, whichever: tests/pipeline/claim/test_claim.c ----------------
+# ---- Reports that were changed (all fields: tests/pipeline/claim/test_claim.c) ------------------
 # What is said of a report after a change: exit code, report, change, message. Of exact composition
 # 10240 tokens are verified, which the processor does in less than a second; more are refused.
 while IFS='|' read -r code file change text; do

@@ -15,6 +15,7 @@
 #include "tools/options/release_options.h"
 #include "tools/remote/remote.h"
 #include "tools/remote/remote_options.h"
+#include "tools/shared/private_records.h"
 #include "tools/shared/report_files.h"
 #include "tools/shared/text_sink.h"
 #include "tools/terminal/output.h"

@@ -14,6 +14,7 @@
 #include "tools/options/paths.h"
 #include "tools/options/records_options.h"
 #include "tools/ranks/ranks.h"
+#include "tools/shared/private_records.h"
 #include "tools/terminal/output.h"
 #include "tools/terminal/signals.h"
 #include "tools/terminal/statement_shown.h"

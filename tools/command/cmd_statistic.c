@@ -177,7 +177,7 @@ static int open_all(counting *c) {
     if (code == CLI_OK)
         code = ledger_options_open(a, a->v[OPT_TUNE_PLAN].i, &c->ledger, c->dataset);
     if (code == CLI_OK && a->n_positional > 1)
-        code = records_open_private(a, 1, &records, &c->records);
+        code = records_open(a->positional[1], &records, &c->records);
     if (code == CLI_OK)
         code = open_statistic(c);
     if (code == CLI_OK)

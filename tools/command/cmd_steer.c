@@ -9,6 +9,7 @@
 #include "tools/options/ledger_options.h"
 #include "tools/options/paths.h"
 #include "tools/options/records_options.h"
+#include "tools/shared/private_records.h"
 #include "tools/terminal/output.h"
 #include "tools/terminal/signals.h"
 #include "tools/terminal/statement_shown.h"

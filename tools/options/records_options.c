@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "tools/ranks/ranks.h"
-
 int records_delimiter(const char *source, const char *text, dpi_records_options *options) {
     const char *delimiter = strcmp(text, "tab") == 0 ? "\t" : text;
     if (strlen(delimiter) != 1)
@@ -35,17 +33,4 @@ int records_open(const char *path, const dpi_records_options *options, dpi_recor
     return dpi_records_open(path, options, records, &err) == DPI_STATUS_OK
                ? CLI_OK
                : cli_fail_option(CLI_RECORDS, &err);
-}
-
-int records_open_private(const args *a, int index, const dpi_records_options *options,
-                         dpi_records **records) {
-    const char *path = a->positional[index];
-    const int code = records_open(path, options, records);
-    const bool lines = cli_ends_in(path, ".jsonl") || cli_ends_in(path, ".jsonl.gz");
-    if (code == CLI_OK && options->unit_field && lines && !options->public_fields &&
-        !a->v[OPT_QUIET].i && ranks_own() == 0)
-        cli_note("note: a line of %s without '%s' has no ID and is null, and it is not told if all "
-                 "are: 'dpinfer records' shows it, and --public-fields refuses a name that no line "
-                 "has", path, options->unit_field);
-    return code;
 }

@@ -9,11 +9,7 @@
 int records_options(const args *a, dpi_records_options *options);
 /* Opens them. CLI_OK, or CLI_RECORDS with a message. */
 int records_open(const char *path, const dpi_records_options *options, dpi_records **records);
-/* The same for the records of a command, its positional argument `index`; says what is not told of
- * their fields, whatever these are. */
-int records_open_private(const args *a, int index, const dpi_records_options *options,
-                         dpi_records **records);
-/* The same as records_options for one option, as --delimiter and --encoding have it; messages name `source`. */
+/* The same for one option, as --delimiter and --encoding have it; messages name `source`. */
 int records_delimiter(const char *source, const char *text, dpi_records_options *options);
 void records_encoding(const option_value *encoding, dpi_records_options *options);
 

@@ -1,4 +1,5 @@
 /* release_input.c - see release_input.h. */
+#include "tools/shared/private_records.h"
 #include "tools/shared/release_input.h"
 
 #include <inttypes.h>

@@ -83,7 +83,7 @@ static void reserve_cost(const dpi_cost *cost) {
 }
 
 /* What the charges come to is the less of two bounds: at the order of the budget, and as zCDP. */
-TEST(test_epsilon_so_far) {
+TEST(test_charged_epsilon) {
     dpi_cost cost;
     dpi_cost_init(&cost);
     (void)charge("letters", .0001);
