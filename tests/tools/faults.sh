@@ -80,6 +80,10 @@ three_of() {
 # failures: the numbers of `calls` that are to fail.
 echo none >tried
 failures() {
+    if [ "$which" = writes ]; then
+        awk '$2 == "write" { print $1 }' calls
+        return
+    fi
     if [ "$which" = all ]; then # the first and the last from each place
         awk '{ at = $2 $3 $4; last[at] = $1; if (!(at in first)) first[at] = $1 }
             END { for (at in first) print first[at] "\n" last[at] }' calls | sort -nu
@@ -213,8 +217,10 @@ faults same generate m.gguf --lora tuned.lora --num 2 -n 4 --seed 1 -t 1 -o made
     --type F32 -o deep.gguf -q || bad "no model of two layers"
 faults same steer deep.gguf refs.jsonl --public refs.jsonl --delta 1e-3 --sigma 2 --seed 3 \
     --positions 32 -t 1 -q -o made/steer.gguf
-faults same augpe m.gguf refs.jsonl --rho 1 --delta 1e-3 --num 2 --rounds 2 -n 4 -t 1 --seed 3 \
-    -q -o made/texts.jsonl --report made/r.json
+evolve=(augpe m.gguf refs.jsonl --rho 1 --delta 1e-3 --num 2 --rounds 2 -n 4 -t 1 --seed 3 -q -o
+    made/texts.jsonl --report made/r.json)
+faults same "${evolve[@]}"
+which=writes faults same "${evolve[@]}" # a text is there whole or not at all
 faults ends eval refs.jsonl --real refs.jsonl -t 1
 faults same records refs.jsonl --unit-field who --label-field who
 faults same perturb --vectors vectors --certify --json

@@ -11,8 +11,8 @@ int records_open_private(const args *a, int index, const dpi_records_options *op
     const bool lines = cli_ends_in(path, ".jsonl") || cli_ends_in(path, ".jsonl.gz");
     if (code == CLI_OK && options->unit_field && lines && !options->public_fields &&
         !a->v[OPT_QUIET].i && ranks_own() == 0)
-        cli_note("note: lines of %s without '%s' have no ID and are null, and no run says how many: "
-                 "'dpinfer records' does; --public-fields refuses a name that no line has", path,
-                 options->unit_field);
+        cli_note("note: lines of %s without '%s' have no ID and are null, and no run says how "
+                 "many: 'dpinfer records' does; --public-fields refuses a name that no line has",
+                 path, options->unit_field);
     return code;
 }
