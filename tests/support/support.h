@@ -57,6 +57,13 @@ void write_file(const char *path, const void *data, size_t n_bytes);
 void add_test_of_file(const char *name, CMUnitTestFunction function);
 extern struct test_hooks { void (*all[2])(void), (*each[2])(void); } test_hooks;
 
+/* Sanitizers see the same code in a part of a long sweep: they make all of it take minutes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SWEEP_STEP = 5 };
+#else
+enum { SWEEP_STEP = 1 };
+#endif
+
 /* The error of the calling thread: the last argument of what is tested. */
 #define ERR (&thread_error)
 extern _Thread_local dpi_error thread_error;
