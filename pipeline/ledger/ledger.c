@@ -67,6 +67,7 @@ void dpi_ledger_close(dpi_ledger *l) {
     sqlite3_close(l->db);
     pthread_mutex_destroy(&l->lock);
     free(l->mine);
+    free(l->sums);
     free(l->path);
     free(l);
 }
@@ -204,34 +205,58 @@ dpi_status dpi_dataset_load(dpi_ledger *l, const char *name, dpi_dataset *d, dpi
     return found ? DPI_STATUS_OK : fail_unknown(l, name, err);
 }
 
-/* The rho of all charges as zCDP, rounded up; INFINITY: one of them has no cost that fits what was
- * charged. */
-static dpi_status sum_rho(dpi_ledger *l, const dpi_dataset *d, double *rho, dpi_error *err) {
+/* Adds the charges after those of the sum, each rounded up; rho INFINITY: one of them has no cost
+ * that fits what was charged. */
+static dpi_status add_rho(dpi_ledger *l, int32_t order, dpi_ledger_rho *sum, dpi_error *err) {
     sqlite3_stmt *s;
     dpi_cost cost;
     double divergence;
     bool row = true;
-    *rho = 0;
-    DPI_TRY(dpi_sql_prepare(l, &s, err, "SELECT amount, cost FROM charge WHERE dataset = ?1 AND"
-                            " counted = 1", "i", d->id));
+    DPI_TRY(dpi_sql_prepare(l, &s, err, "SELECT id, amount, cost FROM charge WHERE dataset = ?1 AND"
+                            " counted = 1 AND id > ?2 ORDER BY id", "ii", sum->dataset,
+                            sum->last_id));
     dpi_status status = dpi_sql_step(l, s, &row, err);
-    while (status == DPI_STATUS_OK && row && *rho < INFINITY) {
-        const char *text = (const char *)sqlite3_column_text(s, 1);
-        const bool fits =
-            text && dpi_cost_parse(text, &cost) &&
-            dpi_cost_renyi(&cost, d->info.order, &divergence, NULL) == DPI_STATUS_OK &&
-            dpi_ledger_amount_is((double)sqlite3_column_int64(s, 0), divergence * DPI_LEDGER_ONE);
-        *rho = fits ? nextafter(*rho + dpi_cost_rho(&cost), INFINITY) : INFINITY;
+    while (status == DPI_STATUS_OK && row) {
+        const int64_t amount = sqlite3_column_int64(s, 1);
+        const char *text = (const char *)sqlite3_column_text(s, 2);
+        const bool fits = sum->rho < INFINITY && text && dpi_cost_parse(text, &cost) &&
+                          dpi_cost_renyi(&cost, order, &divergence, NULL) == DPI_STATUS_OK &&
+                          dpi_ledger_amount_is((double)amount, divergence * DPI_LEDGER_ONE);
+        sum->rho = fits ? nextafter(sum->rho + dpi_cost_rho(&cost), INFINITY) : INFINITY;
+        sum->last_id = sqlite3_column_int64(s, 0);
+        sum->amount += amount;
         status = dpi_sql_step(l, s, &row, err);
     }
     sqlite3_finalize(s);
     return status;
 }
 
+/* The rho of all charges as zCDP. A charge that was given back, or changed by hand, shows in their
+ * sum: then all are read again. */
+static dpi_status sum_rho(dpi_ledger *l, const dpi_dataset *d, double *rho, dpi_error *err) {
+    size_t i = 0;
+    while (i < l->n_sums && l->sums[i].dataset != d->id)
+        i++;
+    if (i == l->n_sums) {
+        if (!dpi_grow(&l->sums, &l->sums_capacity, i + 1, sizeof *l->sums))
+            return dpi_no_memory(err, "the ledger");
+        l->sums[l->n_sums++] = (dpi_ledger_rho){.dataset = d->id};
+    }
+    dpi_ledger_rho sum = l->sums[i];
+    DPI_TRY(add_rho(l, d->info.order, &sum, err));
+    if (sum.amount != d->info.charged) {
+        sum = (dpi_ledger_rho){.dataset = d->id};
+        DPI_TRY(add_rho(l, d->info.order, &sum, err));
+    }
+    l->sums[i] = sum;
+    *rho = sum.rho;
+    return DPI_STATUS_OK;
+}
+
 /* One order is a good one for the whole budget, and says far too much of a little: 4.8 of
  * rho .0001 for a budget of epsilon 5. As zCDP charges have all orders. */
 static dpi_status refine(dpi_ledger *l, dpi_dataset *d, dpi_error *err) {
-    double rho, epsilon;
+    double rho = INFINITY, epsilon;
     dpi_dataset_info *info = &d->info;
     if (info->charged <= 0)
         return DPI_STATUS_OK;

@@ -10,6 +10,12 @@
 
 enum { DPI_LEDGER_KEY_BYTES = 32, DPI_LEDGER_HASH_BYTES = 32 };
 
+/* The rho of a dataset's charges up to one, as zCDP: more come, so that not all are read again. */
+typedef struct dpi_ledger_rho {
+    int64_t dataset, last_id, amount; /* of these charges together */
+    double rho;
+} dpi_ledger_rho;
+
 struct dpi_ledger {
     sqlite3 *db;
     pthread_mutex_t lock; /* held in each public call */
@@ -18,6 +24,8 @@ struct dpi_ledger {
     int64_t form;  /* of the tables; an earlier one only where the file is only read */
     int64_t *mine; /* [n_mine] charges of this object that may be given back */
     size_t n_mine, mine_capacity;
+    dpi_ledger_rho *sums; /* [n_sums] datasets that were asked for */
+    size_t n_sums, sums_capacity;
 };
 
 /* What a dataset is, inside a call. */

@@ -87,7 +87,9 @@ TEST(test_charged_epsilon) {
     dpi_cost cost;
     dpi_cost_init(&cost);
     (void)charge("letters", .0001);
-    assert_ok(dpi_ledger_give_back(the_ledger, charge("letters", .5).id, ERR));
+    const int64_t other = charge("letters", .5).id;
+    assert_true(info_of("letters").epsilon_charged > 1);
+    assert_ok(dpi_ledger_give_back(the_ledger, other, ERR));
     assert_true(fabs(info_of("letters").epsilon_charged - .0450474620878) < 1e-9);
     /* all kinds: .0001 + 8 .1^2/8 + 2 .1^2/2 + 1/(2 8^2), below a secret sample and allocation */
     assert_ok(dpi_cost_add(&cost, DPI_COST_RANGE, 8, .1, 0, ERR));
