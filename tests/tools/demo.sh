@@ -75,6 +75,15 @@ printf '%s --num 1 -q >text 2>err\n' "$(cat command)" | sh
 rc=$?
 check "the closing command" test $rc -eq 0 -a -s text
 
+# A word that is longer than a line, as a model that goes in circles may write, goes on in the next.
+long=$(printf 'caf\303\251%.0s' {1..60})
+sed "s/\"text\": *\"/&$long /" "$root/examples/discharge.jsonl" >long.jsonl
+cp long.jsonl share/dpinfer/examples/discharge.jsonl
+run demo; expect_rc 0
+check "a line too long" test "$(sed '/^  .*dpinfer run /,$d' out | longest)" -le 80
+check "the long word" grep -q "$long" <(sed 's/^  | //' out | tr -d '\n')
+cp "$root/examples/discharge.jsonl" share/dpinfer/examples
+
 # On a terminal: colours, unless NO_COLOR is set, and lines of its width. The first texts are
 # enough.
 on_terminal() {

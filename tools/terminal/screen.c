@@ -132,11 +132,20 @@ static void put_word(screen *s) {
     s->n_word = 0;
 }
 
+/* Whether a line holds no more of the word, with a sign on both sides: a model that goes in circles
+ * writes one without an end. */
+static bool is_full(const screen *s) {
+    return s->n_word == sizeof s->word ||
+           (s->n_word + INDENT + 2 >= (size_t)s->width &&
+            columns(s->word, s->n_word) + INDENT + 2 >= s->width);
+}
+
 /* Wraps words as they come. */
 static void wrap_text(screen *s, const char *text, size_t n_bytes) {
     for (size_t i = 0; i < n_bytes; i++) {
-        bool space = text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r';
-        if (space || s->n_word == sizeof s->word)
+        const bool space = text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r';
+        const bool begins = ((unsigned char)text[i] & 0xc0) != 0x80; /* a character */
+        if (space || (begins && is_full(s)) || s->n_word == sizeof s->word)
             put_word(s);
         if (text[i] == '\n')
             end_line(s);
