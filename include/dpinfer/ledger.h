@@ -141,9 +141,9 @@ typedef struct dpi_dataset_info {
     int64_t left;    /* budget - charged, at least 0; of UNIT the budget: that of a new unit */
     int64_t last;    /* the last charge; 0: none */
     int64_t n_charges;
-    double epsilon_charged; /* what the charges come to at delta, the least of two bounds: of their
-                               sum at `order`, and of the sum of their rho as zCDP; 0 without a
-                               charge, with UNIT at most epsilon */
+    double epsilon_charged; /* what the charges come to at delta, the smaller of two bounds: that of
+                               their sum at `order`, and that of the sum of their rho as zCDP; 0
+                               without a charge, with UNIT at most epsilon */
     dpi_privacy_unit unit; /* whom all charges so far protect, and the next ones must */
 } dpi_dataset_info;
 

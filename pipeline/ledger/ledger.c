@@ -253,8 +253,9 @@ static dpi_status sum_rho(dpi_ledger *l, const dpi_dataset *d, double *rho, dpi_
     return DPI_STATUS_OK;
 }
 
-/* One order is a good one for the whole budget, and says far too much of a little: 4.8 of
- * rho .0001 for a budget of epsilon 5. As zCDP charges have all orders. */
+/* The order is chosen for the whole budget. For a small sum its epsilon is far too large: after
+ * a charge of rho .0001 in a budget of epsilon 5 it is 2.25, and as zCDP, which has all orders,
+ * .05. */
 static dpi_status refine(dpi_ledger *l, dpi_dataset *d, dpi_error *err) {
     double rho = INFINITY, epsilon;
     dpi_dataset_info *info = &d->info;

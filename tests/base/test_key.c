@@ -6,13 +6,7 @@
 #include "tests/support/support.h"
 
 /* Sanitizers take mlock away from a program: they would lock all that they use. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LOCKS 0
-#elif defined(__has_feature)
-#define LOCKS (!__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer))
-#else
-#define LOCKS 1
-#endif
+#define LOCKS (!SANITIZED)
 
 /* Whether the mapping that holds `p` has a flag in /proc/self/smaps. */
 static bool has_flag(const void *p, const char *flag) {

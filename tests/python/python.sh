@@ -5,7 +5,7 @@ set -uo pipefail
 python=$1 source=$2 build=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# Bytecode is made of what is imported alone: of all packages it takes a minute.
+# Only what is imported gets bytecode: for all packages that takes a minute.
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONPYCACHEPREFIX=$work/bytecode OMP_WAIT_POLICY=passive
 unset PYTHONPATH DPI_ISA
 skip() {
@@ -23,8 +23,7 @@ venv=$work/venv/bin/python
     skip "pip has no index of packages: $(tail -n 1 "$work/log")"
 
 . "$(dirname "$0")/../include/try_support.sh"
-try "install what tests need" "$venv" -m pip install -q --no-compile \
-    --only-binary :all: \
+try "install what tests need" "$venv" -m pip install -q --no-compile --only-binary :all: \
     -r "$source/tests/python/requirements.txt"
 try "make the wheel" env PYTHON="$venv" bash "$source/python/wheel" "$build" "$work/wheel"
 try "install it" "$venv" -m pip install -q --no-deps --no-index "$work"/wheel/dpinfer-*.whl

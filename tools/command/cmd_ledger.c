@@ -318,13 +318,12 @@ typedef enum action { INIT, SHOW, BUDGET, CHARGE, CLOSE, N_ACTIONS } action;
 static const struct {
     const char *name, *help;
 } actions[N_ACTIONS] = {
-    {"init", "make the ledger, or add a dataset to it: --dataset, --epsilon,\n"
-             "--delta; whom it protects: --adjacency, --unit-field, --max-per-unit"},
+    {"init", "make the ledger, or add a dataset to it: --dataset, --epsilon, --delta; whom it "
+             "protects: --adjacency, --unit-field, --max-per-unit"},
     {"show", "datasets and all charges"},
     {"budget", "datasets: spent, left, and how many runs like the last one that pays for"},
-    {"charge", "count what was done outside: --rho, --pure-epsilon or --sigma. With\n"
-               "scope unit before it is done: --unit-ids names the units, --payers\n"
-               "those that pay"},
+    {"charge", "count what was done outside: --rho, --pure-epsilon or --sigma. With scope unit "
+               "before it is done: --unit-ids names the units, --payers those that pay"},
     {"close", "nothing can be charged any more"},
 };
 

@@ -106,13 +106,8 @@ static void print_names(const command *cmd) {
     const char *name, *help;
     printf("%.*s:\n", (int)strcspn(cmd->arguments, " "), cmd->arguments);
     for (int i = 0; cmd->names(i, &name, &help); i++) {
-        printf("  %-20s", name);
-        for (const char *c = help; *c; c++) {
-            if (*c == '\n')
-                printf("\n%22s", "");
-            else
-                putchar(*c);
-        }
+        printf("  %-*s", COLUMN - 2, name);
+        print_words(help);
         printf("\n");
     }
     printf("\n");

@@ -8,11 +8,10 @@ int records_open_private(const args *a, int index, const dpi_records_options *op
                          dpi_records **records) {
     const char *path = a->positional[index];
     const int code = records_open(path, options, records);
-    const bool lines = cli_ends_in(path, ".jsonl") || cli_ends_in(path, ".jsonl.gz");
-    if (code == CLI_OK && options->unit_field && lines && !options->public_fields &&
-        !a->v[OPT_QUIET].i && ranks_own() == 0)
-        cli_note("note: lines of %s without '%s' have no ID and are null, and no run says how "
-                 "many: 'dpinfer records' does; --public-fields refuses a name that no line has",
-                 path, options->unit_field);
+    if (code == CLI_OK && options->unit_field && !options->public_fields &&
+        dpi_records_kind(*records) == DPI_RECORD_LINE && !a->v[OPT_QUIET].i && ranks_own() == 0)
+        cli_note("note: lines of %s without '%s' have no ID and are null. No run says how many; "
+                 "'dpinfer records' does. --public-fields refuses a name that no line has", path,
+                 options->unit_field);
     return code;
 }

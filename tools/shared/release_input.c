@@ -1,5 +1,4 @@
 /* release_input.c - see release_input.h. */
-#include "tools/shared/private_records.h"
 #include "tools/shared/release_input.h"
 
 #include <inttypes.h>
@@ -12,6 +11,7 @@
 #include "tools/options/records_options.h"
 #include "tools/options/shard_options.h"
 #include "tools/ranks/ranks.h"
+#include "tools/shared/private_records.h"
 #include "tools/terminal/signals.h"
 
 static int open_records(const args *a, release_input *in, dpi_release_options *o) {

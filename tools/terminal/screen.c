@@ -76,11 +76,14 @@ const char *screen_style(const screen *s, style wanted) {
     return s->colour ? codes[wanted] : "";
 }
 
+/* Whether a byte of UTF-8 begins a character. */
+static bool begins(char byte) { return ((unsigned char)byte & 0xc0) != 0x80; }
+
 /* Characters of UTF-8 text: one column each in the texts of the demo. */
 static int columns(const char *text, size_t n_bytes) {
     int n = 0;
     for (size_t i = 0; i < n_bytes; i++)
-        n += ((unsigned char)text[i] & 0xc0) != 0x80;
+        n += begins(text[i]);
     return n;
 }
 
@@ -132,20 +135,17 @@ static void put_word(screen *s) {
     s->n_word = 0;
 }
 
-/* Whether a line holds no more of the word, with a sign on both sides: a model that goes in circles
- * writes one without an end. */
+/* Whether a line has no room for more of the word, with a sign on both sides: a model that goes in
+ * circles writes a word without an end. */
 static bool is_full(const screen *s) {
-    return s->n_word == sizeof s->word ||
-           (s->n_word + INDENT + 2 >= (size_t)s->width &&
-            columns(s->word, s->n_word) + INDENT + 2 >= s->width);
+    return INDENT + columns(s->word, s->n_word) + 2 >= s->width;
 }
 
 /* Wraps words as they come. */
 static void wrap_text(screen *s, const char *text, size_t n_bytes) {
     for (size_t i = 0; i < n_bytes; i++) {
         const bool space = text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r';
-        const bool begins = ((unsigned char)text[i] & 0xc0) != 0x80; /* a character */
-        if (space || (begins && is_full(s)) || s->n_word == sizeof s->word)
+        if (space || (begins(text[i]) && is_full(s)) || s->n_word == sizeof s->word)
             put_word(s);
         if (text[i] == '\n')
             end_line(s);
