@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "dp/pld/bracket.h"
 
 /* Share of delta that each of the parts that are only bounded may have. */
 static const double SHARE = 1e-7;
@@ -192,6 +193,40 @@ static double delta_at(const sum_law *s, double epsilon) {
     return exp(s->log_moment - s->lambda * epsilon) * sum + s->above;
 }
 
+/* What of a sum's delta is not in its law: it is `factor` times as large, and `infinite` more. */
+typedef struct excess {
+    const sum_law *law;
+    double factor, infinite, delta;
+} excess;
+
+/* ln of delta at `epsilon`, as a share of the delta that is wanted. The sign is that of an exact
+ * comparison. */
+static double excess_at(const excess *e, double epsilon) {
+    const double found = e->factor * delta_at(e->law, epsilon) + e->infinite;
+    const double share = log(found / e->delta);
+    return found <= e->delta ? fmin(share, 0) : fmax(share, DBL_MIN);
+}
+
+/* The least epsilon from the window's bottom on that is enough, to 1e-9 of it; INFINITY if that of
+ * the window's top is not. */
+static double epsilon_of(const excess *e) {
+    const sum_law *s = e->law;
+    const double low = fmax(0, (double)s->bottom * s->step);
+    const double high = (double)(s->bottom + (int64_t)s->n) * s->step;
+    const double at_low = excess_at(e, low);
+    if (at_low <= 0)
+        return low;
+    const double at_high = high > low ? excess_at(e, high) : INFINITY;
+    if (at_high > 0)
+        return INFINITY;
+    bracket b = bracket_make(low, at_low, high, at_high);
+    for (double least; least = 0.5e-9 * b.high, b.high - b.low > 2 * least;) {
+        const double place = bracket_next(&b, least);
+        bracket_put(&b, place, excess_at(e, place));
+    }
+    return b.high;
+}
+
 dpi_status loss_sum_epsilon(loss_law *law, int32_t n_steps, double delta, size_t n_max,
                             double *epsilon, dpi_error *err) {
     /* A step's tilted masses, and their moment, are good to 2^-40. */
@@ -201,23 +236,9 @@ dpi_status loss_sum_epsilon(loss_law *law, int32_t n_steps, double delta, size_t
     sum_law s;
     dpi_status status = make_sum(law, n_steps, delta, n_max, &s, err);
     if (status == DPI_STATUS_OK) {
-        double low = fmax(0, (double)s.bottom * s.step);
-        double high = (double)(s.bottom + (int64_t)s.n) * s.step;
-        if (!(high > low && factor * delta_at(&s, high) + infinite <= delta))
-            high = high > low ? INFINITY : low;
-        if (factor * delta_at(&s, low) + infinite <= delta)
-            high = low;
-        while (isfinite(high) && high - low > 1e-9 * high) {
-            const double mid = low + (high - low) / 2;
-            if (mid <= low || mid >= high)
-                break;
-            if (factor * delta_at(&s, mid) + infinite <= delta)
-                high = mid;
-            else
-                low = mid;
-        }
+        const double found = epsilon_of(&(excess){&s, factor, infinite, delta});
         /* Losses stand within 2^-48 of their points. */
-        *epsilon = high > 0 ? high + n_steps * 0x1p-48 : high;
+        *epsilon = found > 0 ? found + n_steps * 0x1p-48 : found;
     }
     fftw_free(s.mass);
     return status;

@@ -1,5 +1,6 @@
 #include "dpinfer/gaussian.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,6 +8,7 @@
 #include "base/struct.h"
 #include "dp/account/account.h"
 #include "dp/account/renyi.h"
+#include "dp/pld/bracket.h"
 #include "dp/pld/compose.h"
 #include "dpinfer/account.h"
 
@@ -18,6 +20,8 @@ static const size_t POINTS_MAX = (size_t)1 << 22;
 static const double CHANGE = 2e-4;
 /* The first grid of a law has some 2^12 points, the finest one 2^18: their number is the time. */
 enum { CELLS = 4096, GRIDS = 4 };
+/* Of the range of ln sigma, until a part is at most 1e-6. */
+enum { HALVINGS = 24 };
 
 DPI_STRUCT_DEFAULTS(dpi_gaussian,
     .sigma = 1, .sampling = 1, .n_steps = 1, .accountant = DPI_GAUSSIAN_PLD)
@@ -115,7 +119,35 @@ dpi_status dpi_gaussian_epsilon(const dpi_gaussian *gaussian, double delta, doub
     return epsilon_of(&g, delta, 0, epsilon, err);
 }
 
-/* Epsilon falls with sigma. The end of the bisection that is returned has itself been tried: what
+/* The places 0..2^HALVINGS at which that many halvings of the range of ln sigma can end. Sigma is
+ * one of these, so that it does not depend on the way on which it was found. */
+static double sigma_at(double place) {
+    double low = log(SIGMA_MIN), high = log(SIGMA_MAX);
+    if (place <= 0)
+        return SIGMA_MIN;
+    for (int bit = HALVINGS - 1; bit >= 0; bit--) {
+        const double mid = (low + high) / 2;
+        if (((int64_t)place - 1) >> bit & 1)
+            low = mid;
+        else
+            high = mid;
+    }
+    return fmin(exp(high), SIGMA_MAX);
+}
+
+/* *share is ln of the epsilon at a place, as a share of the one that is wanted; 0 at most where it is
+ * not above. */
+static dpi_status try_sigma(dpi_gaussian *g, double place, double epsilon, double delta, double *share,
+                            dpi_error *err) {
+    double found;
+    g->sigma = sigma_at(place);
+    DPI_TRY(epsilon_of(g, delta, epsilon, &found, err));
+    *share = log(found / epsilon);
+    *share = found <= epsilon ? fmin(*share, 0) : fmax(*share, DBL_MIN);
+    return DPI_STATUS_OK;
+}
+
+/* Epsilon falls with sigma. The sigma that is returned has itself been tried: what
  * dpi_gaussian_epsilon finds for it goes through the same bounds and ends at most as high. */
 dpi_status dpi_gaussian_sigma(const dpi_gaussian *gaussian, double epsilon, double delta,
                               double *sigma, dpi_error *err) {
@@ -123,26 +155,21 @@ dpi_status dpi_gaussian_sigma(const dpi_gaussian *gaussian, double epsilon, doub
     g.sigma = SIGMA_MAX;
     DPI_TRY(check(&g, delta, err));
     DPI_TRY(dpi_account_check("epsilon", epsilon, 1e6, false, err));
-    double found;
-    DPI_TRY(epsilon_of(&g, delta, epsilon, &found, err));
-    if (found > epsilon)
+    const double last = (double)((int64_t)1 << HALVINGS);
+    double at_high, at_low;
+    DPI_TRY(try_sigma(&g, last, epsilon, delta, &at_high, err));
+    if (at_high > 0)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "epsilon %g at delta %g: sigma %g is not enough for %d steps at q %g",
                         epsilon, delta, SIGMA_MAX, (int)g.n_steps, g.sampling);
-    double bad = log(SIGMA_MIN), good = log(SIGMA_MAX);
-    g.sigma = SIGMA_MIN;
-    DPI_TRY(epsilon_of(&g, delta, epsilon, &found, err));
-    if (found <= epsilon)
-        good = bad;
-    while (good - bad > 1e-6) {
-        const double mid = (bad + good) / 2;
-        g.sigma = exp(mid);
-        DPI_TRY(epsilon_of(&g, delta, epsilon, &found, err));
-        if (found <= epsilon)
-            good = mid;
-        else
-            bad = mid;
+    DPI_TRY(try_sigma(&g, 0, epsilon, delta, &at_low, err));
+    bracket b = bracket_make(0, at_low, at_low > 0 ? last : 0, at_high);
+    while (b.high - b.low >= 2) {
+        const double place = bracket_next(&b, 1);
+        double share;
+        DPI_TRY(try_sigma(&g, place, epsilon, delta, &share, err));
+        bracket_put(&b, place, share);
     }
-    *sigma = exp(good);
+    *sigma = sigma_at(b.high);
     return DPI_STATUS_OK;
 }
