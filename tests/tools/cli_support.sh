@@ -63,6 +63,9 @@ bad() {
     echo "  exit code: ${rc-none}"
     sed 's/^/  stderr: /' err | tail -n 5
     head -c 300 out | sed 's/^/  stdout: /'
+    if [ -n "${STOP_AT_FIRST:-}" ]; then # which is all that scripts/mutants wants to know
+        finish
+    fi
 }
 # run ARGS: the program's stdout in `out`, stderr in `err`, exit code in $rc.
 run() {
