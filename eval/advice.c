@@ -18,8 +18,9 @@ static const double FEW = .1, MANY = .25;
 const char *eval_fault_name(eval_fault fault) {
     static const char *const names[] = {
         [EVAL_FAULT_BASE] = "base-model", [EVAL_FAULT_OPENING] = "opening",
-        [EVAL_FAULT_CUT] = "cut",         [EVAL_FAULT_ALIKE] = "alike",
-        [EVAL_FAULT_COPIES] = "copies",   [EVAL_FAULT_DEAF] = "no-effect"};
+        [EVAL_FAULT_CUT] = "cut",         [EVAL_FAULT_CIRCLES] = "circles",
+        [EVAL_FAULT_ALIKE] = "alike",     [EVAL_FAULT_COPIES] = "copies",
+        [EVAL_FAULT_DEAF] = "no-effect"};
     return names[fault];
 }
 
@@ -82,6 +83,37 @@ static void look_at_ends(const eval_tried *t, eval_advice *advice, int32_t *n) {
     tell(advice, n, EVAL_FAULT_CUT, "%d of %d texts end at -n %d, in the middle of a sentence: a "
          "larger -n%s or --max-words ends them where they should", cut, of, t->n_tokens,
          t->has_stop ? "" : ", --stop TEXT");
+}
+
+/* ---- Circles --------------------------------------------------------------------------------- */
+
+/* Texts of some length in which most runs of three words have been there before. */
+enum { CIRCLE_WORDS = 12 };
+static const double CIRCLE = .5;
+
+static dpi_status count_circles(const eval_texts *texts, int32_t *n, dpi_error *err) {
+    double *distinct = malloc(((size_t)texts->n + 1) * sizeof *distinct), all, mean;
+    dpi_status status = distinct ? DPI_STATUS_OK : eval_no_memory(err, "the words of texts");
+    *n = 0;
+    if (status == DPI_STATUS_OK)
+        status = eval_distinct(texts, 3, &all, &mean, distinct, err);
+    for (int32_t i = 0; i < texts->n && status == DPI_STATUS_OK; i++)
+        *n += texts->at[i].n_words >= CIRCLE_WORDS && distinct[i] < CIRCLE;
+    free(distinct);
+    return status;
+}
+
+static dpi_status look_at_circles(const eval_tried *t, eval_advice *advice, int32_t *n,
+                                  dpi_error *err) {
+    const int32_t of = t->public_texts->n + t->record_texts->n;
+    int32_t open, shown;
+    EVAL_TRY(count_circles(t->public_texts, &open, err));
+    EVAL_TRY(count_circles(t->record_texts, &shown, err));
+    if (open + shown > FEW * of)
+        tell(advice, n, EVAL_FAULT_CIRCLES,
+             "%d of %d texts say the same words over and over: --repeat-penalty 1.1 or "
+             "--no-repeat 8 keeps a text from it, and costs nothing", open + shown, of);
+    return DPI_STATUS_OK;
 }
 
 /* ---- What records change --------------------------------------------------------------------- */
@@ -198,6 +230,7 @@ dpi_status eval_advise(const eval_tried *t, eval_advice *advice, int32_t *n, dpi
              "format if it has one");
     EVAL_TRY(look_at_openings(t, advice, n, err));
     look_at_ends(t, advice, n);
+    EVAL_TRY(look_at_circles(t, advice, n, err));
     if (are_alike(t->public_texts))
         tell(advice, n, EVAL_FAULT_ALIKE,
              "all %d public texts are the same: a larger --temp or --top-k makes them differ",

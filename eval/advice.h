@@ -24,6 +24,7 @@ typedef enum eval_fault {
     EVAL_FAULT_BASE,     /* an instruction for a base model */
     EVAL_FAULT_OPENING,  /* texts begin with a preamble or a refusal */
     EVAL_FAULT_CUT,      /* texts are cut at their last token */
+    EVAL_FAULT_CIRCLES,  /* texts say the same words over and over */
     EVAL_FAULT_ALIKE,    /* the texts of the public prompt are all the same */
     EVAL_FAULT_COPIES,   /* texts copy the record that they are shown */
     EVAL_FAULT_DEAF,     /* the private prompt has no effect */
@@ -35,8 +36,8 @@ typedef struct eval_advice {
     char text[320]; /* what is wrong, and the option that mends it */
 } eval_advice;
 
-/* The name of a fault for programs: "base-model", "opening", "cut", "alike", "copies",
- * "no-effect". Static. */
+/* The name of a fault for programs: "base-model", "opening", "cut", "circles", "alike",
+ * "copies", "no-effect". Static. */
 const char *eval_fault_name(eval_fault fault);
 
 /* advice [EVAL_FAULTS], *n of them, each fault once. Errors: MEMORY. */

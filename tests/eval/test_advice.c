@@ -23,6 +23,14 @@ static const char *const refused[] = {
     "Sure! Here is a message:\nHow do I reset the pin?", "I'm sorry, but I can't assist with that.",
     "\"here is another one:\nclose it\"", "AS AN AI I have no account."};
 static const char *const alike[] = {"Hello.", "Hello.", "Hello.", "Hello."};
+/* One text of four; and a refrain, which is none. */
+static const char *const circles[] = {
+    "How do I reset the pin?", "Please close this account for me.",
+    "The app is slow and the app is slow and the app is slow and the app is slow.",
+    "Which banks can I top up from?"};
+static const char *const refrain[] = {
+    "How do I reset the pin?", "Please close this account for me.", "No. No. No. No. No. No.",
+    "The app is slow. I have told you that the app is slow, and you said that it would be better."};
 enum { N = 4 };
 static const bool whole[N] = {false}, cut[N] = {true, true, false, true};
 
@@ -60,6 +68,8 @@ TEST(test_each_fault) {
     assert_string_equal(told(public_texts, refused, (eval_tried){0}), "opening no-effect");
     assert_string_equal(
         told(public_texts, of_records, (eval_tried){.public_cut = cut, .record_cut = cut}), "cut");
+    assert_string_equal(told(circles, of_records, (eval_tried){0}), "circles");
+    assert_string_equal(told(refrain, of_records, (eval_tried){0}), "");
     assert_string_equal(told(alike, of_records, (eval_tried){0}), "alike");
     assert_string_equal(told(public_texts, records, (eval_tried){0}), "copies");
     assert_string_equal(told(public_texts, deaf, (eval_tried){0}), "no-effect");
