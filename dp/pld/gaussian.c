@@ -135,10 +135,10 @@ static double sigma_at(double place) {
     return fmin(exp(high), SIGMA_MAX);
 }
 
-/* *share is ln of the epsilon at a place, as a share of the one that is wanted; 0 at most where it is
- * not above. */
-static dpi_status try_sigma(dpi_gaussian *g, double place, double epsilon, double delta, double *share,
-                            dpi_error *err) {
+/* *share is ln of the epsilon at a place, as a share of the one that is wanted; 0 at most where it
+ * is not above. */
+static dpi_status try_sigma(dpi_gaussian *g, double place, double epsilon, double delta,
+                            double *share, dpi_error *err) {
     double found;
     g->sigma = sigma_at(place);
     DPI_TRY(epsilon_of(g, delta, epsilon, &found, err));
