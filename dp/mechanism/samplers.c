@@ -315,10 +315,12 @@ void dpi_sampler_part_done(const dpi_claim *c, const dpi_claim_part *part, dpi_t
         dpi_text_add(t, ", from one record, without any protection of it.");
         return;
     }
-    if (c->n_units > 0)
-        dpi_text_add(t, ", about %lld %s", (long long)c->n_units,
-                     units ? "persons' records (one person is all records with one ID)"
-                           : "records");
+    if (c->n_units > 0 && units)
+        dpi_text_add(t, ", about records of at most %lld person%s (all records with one ID are "
+                        "of one person; a record without an ID counts as a person, and adds "
+                        "nothing)", (long long)c->n_units, c->n_units == 1 ? "" : "s");
+    else if (c->n_units > 0)
+        dpi_text_add(t, ", about %lld records", (long long)c->n_units);
     else
         dpi_text_add(t, ", about records whose number is secret");
     dpi_text_add(t,

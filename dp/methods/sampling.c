@@ -10,12 +10,13 @@ const char *dpi_labels_name(int32_t labels) {
     return labels == DPI_LABELS_PUBLIC ? "public" : labels == DPI_LABELS_PRIVATE ? "private" : NULL;
 }
 
-dpi_status dpi_delta_check(double delta, int64_t n_units, dpi_error *err) {
+dpi_status dpi_delta_check(double delta, int64_t n_units, int32_t max_per_unit, dpi_error *err) {
+    const char *kind = max_per_unit > 0 ? "units" : "records";
     return delta * (double)n_units < 1
                ? DPI_STATUS_OK
                : dpi_fail(err, DPI_STATUS_ARG,
-                          "delta: found %g with %" PRId64 " records, allowed less than 1 / number "
-                          "of records = %g", delta, n_units, 1 / (double)n_units);
+                          "delta: found %g with %" PRId64 " %s, allowed less than 1 / number of "
+                          "%s = %g", delta, n_units, kind, kind, 1 / (double)n_units);
 }
 
 /* A secret number of units cannot be looked at; the one that is expected is public. */
@@ -26,7 +27,7 @@ static dpi_status check_delta(const dpi_sampler_options *o, const dpi_sampling *
     if (!(o->delta > 0 && o->delta < 1))
         return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed 0 < x < 1", o->delta);
     if (!assigned)
-        return dpi_delta_check(o->delta, s->n_units, err);
+        return dpi_delta_check(o->delta, s->n_units, o->max_per_unit, err);
     if (o->delta * n < 1)
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_ARG,

@@ -18,7 +18,8 @@ typedef struct dpi_sampling {
 
 /* Refuses a delta of 1 / n_units and above: a mechanism that gives a record away has a chance then.
  * n_units: how many there are, or a public bound. Errors: ARG. */
-DPI_MUST_CHECK dpi_status dpi_delta_check(double delta, int64_t n_units, dpi_error *err);
+DPI_MUST_CHECK dpi_status dpi_delta_check(double delta, int64_t n_units, int32_t max_per_unit,
+                                          dpi_error *err);
 
 /* Refuses what is proven for no run of a method that reads records: delta at 1 / number of units
  * and above, labels of the wrong kind, a histogram that nobody can count, more texts than batches.

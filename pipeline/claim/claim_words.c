@@ -74,7 +74,9 @@ static void add_units(dpi_facts *l, const dpi_claim *c) {
         return;
     dpi_facts_text(l, "unit", NULL, "%s", kind);
     if (c->max_per_unit > 0) {
-        dpi_facts_text(l, NULL, "unit", "all records with one unit ID; one record = %s", kind);
+        dpi_facts_text(l, NULL, "unit",
+                       "all records with one unit ID, or one without an ID, which adds nothing; "
+                       "one record = %s", kind);
         dpi_facts_int(l, "M", "M, records a unit", c->max_per_unit);
     } else if (c->record_kind == DPI_RECORD_OTHER) {
         dpi_facts_text(l, NULL, "unit", "one record");

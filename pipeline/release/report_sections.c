@@ -91,8 +91,9 @@ static void unit_text(const dpi_claim *c, char *text, size_t size) {
         return;
     }
     if (units)
-        n = snprintf(text, size, "all records with one unit ID, of which %d are used at most; ",
-                     c->max_per_unit);
+        n = snprintf(text, size,
+                     "all records with one unit ID, of which %d are used at most, or one without "
+                     "an ID, which adds nothing; ", c->max_per_unit);
     n += snprintf(text + n, size - (size_t)n, "one record%s%s", is_known ? " = " : "",
                   is_known ? dpi_record_kind_text(c->record_kind) : "");
     if (c->n_units > 0)
@@ -114,7 +115,7 @@ static void output_text(const dpi_claim *c, char *text, size_t size) {
 
 static json_t *dp_definition(const dpi_claim *c) {
     const bool proven = is_proven(c);
-    char unit[192], output[400];
+    char unit[256], output[400];
     unit_text(c, unit, sizeof unit);
     output_text(c, output, sizeof output);
     return json_pack("{s:o, s:o, s:s, s:s, s:s?, s:s?, s:s?}",

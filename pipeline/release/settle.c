@@ -179,7 +179,7 @@ static dpi_status settle_batches(const dpi_release_options *o, dpi_run *c,
     /* How many records there are is secret where they are assigned. A bound that the caller states
      * is public. */
     if (assigned)
-        DPI_TRY(dpi_delta_check(o->method.delta, o->n_records, err));
+        DPI_TRY(dpi_delta_check(o->method.delta, o->n_records, o->method.max_per_unit, err));
     const bool one_batch = n <= DEFAULT_ONE_BATCH && !c->labels;
     const int64_t batch = o->batch > 0 ? o->batch : one_batch ? n : DEFAULT_BATCH;
     int64_t n_texts = assigned ? o->n_texts : (n + batch - 1) / batch;

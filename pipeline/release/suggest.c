@@ -117,7 +117,8 @@ dpi_status dpi_suggest(const dpi_sampler_options *options, const dpi_pace_texts 
                         "n_texts: found '%d', allowed 1..%lld: each text has a batch of its own, "
                         "of one unit at least",
                         n_texts, (long long)n_units);
-    DPI_TRY(dpi_delta_check(options->delta, n_units, err)); /* as a run of these units does */
+    /* As a run of these units does. */
+    DPI_TRY(dpi_delta_check(options->delta, n_units, options->max_per_unit, err));
     const dpi_method_ops *ops = dpi_method_ops_get(options->method);
     if (!ops || !ops->factor)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,

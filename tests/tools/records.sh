@@ -12,7 +12,8 @@ expect_line out 'records +10$' 'read +7$' 'empty +1: 3$' 'malformed +1: 4$' \
     'not of --encoding +1: 5$' 'copies of a text +8 9 10$' '^ +1 2$'
 units=(--unit-field who --label-field ward --max-per-unit 2 --encoding windows-1252)
 works records r.csv "${units[@]}"
-expect_line out 'without an ID +1: 6$' 'units +3$' 'labels +3$' 'records of a unit +a: 4 records' \
+expect_line out 'without an ID +1: 6$' 'units +3$' 'a run says 5: each record without an ID' \
+    'labels +3$' 'records of a unit +a: 4 records' \
     'label +x: 3 units, 6 records' '\(none\): 1 units, 1 records' 'beyond M +1$' \
     '1 records have another one than their unit'
 expect_count 0 advice out
@@ -34,6 +35,7 @@ assert told["cut"] == [i for i, n in tokens.items() if n > 1]
 assert told["n_lost_tokens"] == sum(n - 1 for n in tokens.values())
 assert sorted(told["copies"]) == [[1, 2], [8, 9, 10]] and told["n_copies"] == 3
 assert told["units"] == [{"id": i, "n_records": n} for i, n in (("a", 4), ("b", 2), ("1", 2))]
+assert told["n_units"] == 3 and told["n_units_of_run"] == 5
 assert told["n_beyond"] == 1 and told["n_other_label"] == 1 and told["n_read"] == 7
 assert told["labels"] == [{"label": l, "n_units": u, "n_records": r}
                           for l, u, r in (("x", 3, 6), ("y", 1, 2), (None, 1, 1))]

@@ -100,6 +100,15 @@ for field in id who; do
     of_lines "$field"; expect_rc 0; expect_err "lines of lines.jsonl without '$field' have no ID"
 done
 of_lines who -q; expect_rc 0; expect_no_err "without 'who'"
+refuse 2 "--delta: found 0.5 with 2 units, allowed less than 1 / number of units" run m.gguf \
+    january.csv --text-field letter --unit-field patient --epsilon 1 --delta .5 -B 1
+# A record without an ID is a unit, and no person: the words are the same whether there is one.
+for field in id who; do
+    of_lines "$field" -q --report r.json --overwrite; expect_rc 0
+    expect_err "all records with one unit ID, or one without an ID, which adds nothing"
+    expect_line r.json "records of at most 1 person \\(all .* without an ID counts as a person"
+    works verify r.json
+done
 of_lines who --public-fields; expect_rc 4; expect_err "'who'"
 run records lines.jsonl --unit-field who; expect_out "without an ID"
 

@@ -299,6 +299,10 @@ static void add_units(look *k) {
     json_decref(places);
     if (has_units) {
         facts_int(&k->f, "n_units", "units", (int64_t)json_array_size(units));
+        facts_int(&k->f, "n_units_of_run", NULL, (int64_t)n);
+        if (n > json_array_size(units))
+            facts_line(&k->f, "", "a run says %zu: each record without an ID, or malformed, is "
+                       "one, too, and adds nothing", n);
         facts_int(&k->f, "n_beyond", "beyond M", (int64_t)n_beyond);
         facts_line(&k->f, "", "records that are not used, as a unit has more than M = %zu", most);
         facts_json(&k->f, "units", units);
