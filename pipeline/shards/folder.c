@@ -29,7 +29,11 @@ dpi_status dpi_folder_path(const char *folder, const char *name, char **path, dp
 }
 
 dpi_status dpi_folder_make(const char *path, dpi_error *err) {
-    if (mkdir(path, 0700) != 0 || !dpi_file_sync_names(path))
+    const bool made = mkdir(path, 0700) == 0;
+    if (!made && errno == EEXIST)
+        return dpi_fail(err, DPI_STATUS_STATE, "%s is there already, and a new job makes its own "
+                        "folder", path);
+    if (!made || !dpi_file_sync_names(path))
         return fail_io(err, "make", path);
     return DPI_STATUS_OK;
 }

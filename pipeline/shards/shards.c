@@ -130,9 +130,22 @@ dpi_status dpi_shards_load(const uint8_t *key, const char *folder, const char *n
                     "%s/%s is not of this job: it was changed, or has another key", folder, name);
 }
 
+/* False: the folder is there, and has none. */
+static bool has_key(const char *folder) {
+    char *name;
+    if (asprintf(&name, "%s/key", folder) < 0)
+        return true; /* which fails again where it is read */
+    const bool has = access(name, F_OK) == 0 || errno != ENOENT || access(folder, F_OK) != 0;
+    free(name);
+    return has;
+}
+
 static dpi_status read_key(dpi_shards *job, dpi_error *err) {
     char *bytes;
     size_t n_bytes;
+    if (!has_key(job->folder))
+        return dpi_fail(err, DPI_STATUS_IO, "%s is not the folder of a job in shards: it has no "
+                        "file 'key'", job->folder);
     DPI_TRY(dpi_folder_read(job->folder, "key", 1, &bytes, &n_bytes, err));
     if (n_bytes == sizeof job->key)
         memcpy(job->key, bytes, n_bytes);

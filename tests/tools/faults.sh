@@ -398,7 +398,8 @@ shards_are_whole() {
         case $? in
         0) ;;
         2) grep -q 'has begun before' again.err || return 1 ;;
-        1) grep -q 'cannot read made/shards/' again.err || return 1 ;; # it was not made whole
+        1) grep -qE 'cannot read made/shards/|is not the folder of a job' again.err ||
+            return 1 ;; # it was not made whole
         *) return 1 ;;
         esac
     done

@@ -17,7 +17,16 @@ job --job j -o x.txt; expect_same x.txt unbroken
 check "only the owner reads it" test "$(stat -c %a j j/tokens j/job.json | xargs)" = "700 600 600"
 works resume j -o y.txt --report y.json; expect_same y.txt unbroken # nothing is left to draw
 check "a report" grep -q '"complete": true' y.json
+# A job that is over says so; nothing is read for that but its output.
+mv r.jsonl gone
+refuse 0 "the job is over: all of its texts are in $PWD/x.txt" resume j
+refuse 0 "all of its texts are in $PWD/y.txt" resume j -o y.txt --report y.json
+mv gone r.jsonl
+refuse 2 "y.txt is there already" resume j -o y.txt --report y2.json
+expect_none y2.json
+echo more >>y.txt
 refuse 2 "y.txt is there already" resume j -o y.txt
+rm x.txt; works resume j; expect_same x.txt unbroken; expect_no_err "the job is over"
 works resume j -o y.txt --overwrite; expect_same y.txt unbroken
 mkdir elsewhere
 (cd elsewhere && "$dpinfer" resume ../j -o z.txt >/dev/null 2>../err)
@@ -129,8 +138,14 @@ for signal in TERM USR1 INT HUP QUIT KILL; do
     works resume "$job"; expect_same "$job.txt" unbroken
     check "tokens are drawn again" test "$n" -ge 5 -a "$n" -lt "$(tokens_of "$job")"
     check "a report" grep -q '"complete": true' "$job.json"
-    rm -f ./*.part-*
+    # What a killed process of the job has left goes; of another one's it is told alone.
+    expect_no_err ".part-"; check "a temporary file" test "$(parts)" -eq 0
 done
+begin KILL left -o left.txt; check "no temporary file" test "$(parts)" -eq 1
+echo "of another run" >left.txt.part-aBcDeF
+works resume left; expect_same left.txt unbroken
+expect_err "left.txt.part-aBcDeF holds"; check "it is gone" test "$(parts)" -eq 1
+rm left.txt.part-aBcDeF
 begin TERM h3
 run resume h3 --max-hours 1e-9; ended 7 "dpinfer resume h3"
 SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=2 works resume h3; expect_same out unbroken

@@ -45,7 +45,7 @@ check "the folder and the key are the owner's" \
     test "$(stat -c %a position position/key | xargs)" = "700 600"
 check "a key of 32 bytes" test "$(stat -c %s position/key)" = 32
 expect_different position/key many/key
-fails_with 2 "cannot make position" plan "${position[@]}" --job position
+fails_with 2 "position is there already" plan "${position[@]}" --job position
 refuse 2 "--job needs REFS" plan m.gguf --records 12 --rho .5 -B 2 --job other
 check "no folder" test ! -e other
 fails_with 1 "cannot make none/other" plan "${position[@]}" --job none/other
@@ -150,14 +150,19 @@ position | position/key position --overwrite
 END
 works merge one.txt position --overwrite
 cp -r position copy
+mkdir elsewhere; works run "${position[@]}" --job alone
 refusals 1 merge x.txt <<'END'
 nowhere/key | nowhere
+elsewhere is not the folder of a job in shards | elsewhere
+alone is a job of one process | alone
 are not the same job | position job
 shard 0/3 is there twice | position copy
 END
+refuse 2 "position is a job in shards" resume position
+refuse 1 "the job is that of a shard" resume position/shard-0-of-3
 rm -rf copy/shard-0-of-3 copy/shard-2-of-3
 refuse 1 "2 of 3 shards are missing: 0/3 has not begun, 2/3 has not begun" merge x.txt copy
-mkdir elsewhere && cp -r position/{key,shards.json,count,shard-0-of-3,shard-2-of-3} elsewhere
+cp -r position/{key,shards.json,count,shard-0-of-3,shard-2-of-3} elsewhere
 works merge both.jsonl copy elsewhere; expect_same position.jsonl both.jsonl
 works merge part.jsonl copy --partial --report part.json
 expect_lines 2 part.jsonl; expect_err "stopped early"

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dpinfer/journal.h"
 #include "tools/command/commands.h"
 #include "tools/command/texts_told.h"
 #include "tools/options/paths.h"
@@ -101,6 +102,21 @@ static int write_all(const args *a, const dpi_merge *merge) {
     return code == CLI_OK ? write_statement(merge, complete) : code;
 }
 
+/* A job of one process has a folder, too, and its own command for its texts. */
+static int fail_open(const args *a, const dpi_error *err) {
+    const int code = cli_fail_library(CLI_FAILED, err);
+    dpi_journal_options options;
+    dpi_journal *journal;
+    dpi_journal_options_init(&options);
+    options.read_only = 1;
+    if (dpi_journal_open(a->positional[1], &options, &journal, NULL) != DPI_STATUS_OK)
+        return code;
+    dpi_journal_close(journal);
+    cli_note("advice: %s is a job of one process, whose texts 'dpinfer resume' writes",
+             a->positional[1]);
+    return code;
+}
+
 static int merge_main(const args *a) {
     dpi_merge *merge;
     dpi_error err;
@@ -115,7 +131,7 @@ static int merge_main(const args *a) {
         dpi_merge_open(a->positional + 1, (size_t)a->n_positional - 1,
                        (int32_t)a->v[OPT_PARTIAL].i, &merge, &err);
     if (status != DPI_STATUS_OK)
-        return cli_fail_library(CLI_FAILED, &err);
+        return fail_open(a, &err);
     code = write_all(a, merge);
     dpi_merge_close(merge);
     return code;

@@ -5,13 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dpinfer/journal.h"
 #include "dpinfer/memory.h"
+#include "dpinfer/shards.h"
 #include "tools/command/commands.h"
 #include "tools/options/paths.h"
 #include "tools/ranks/ranks.h"
+#include "tools/shared/job_output.h"
 
 /* What may be another one than before: no token depends on it. */
 static const option_id own[] = {OPT_OUTPUT,   OPT_JSONL,     OPT_OVERWRITE,
@@ -44,7 +47,9 @@ static int read_words(const char *folder, const dpi_journal *journal, resumed *r
         ok = word;
         r->argv[r->argc++] = (char *)word; /* the parser changes no word */
     }
-    return ok ? CLI_OK : cli_fail(CLI_FAILED, "%s: the job was not made by 'dpinfer run'", folder);
+    return ok ? CLI_OK
+              : cli_fail(CLI_FAILED, "%s: the job is that of a shard or of another program: what "
+                                     "has begun it goes on with it, by the same command", folder);
 }
 
 /* A path of this command from the root: the run has a folder of its own. */
@@ -77,6 +82,42 @@ static int override(const args *a, resumed *r, args *run) {
     return CLI_OK;
 }
 
+/* Why it is no job that goes on here. */
+static int fail_open(const char *folder, const dpi_error *err) {
+    dpi_shards *shards;
+    if (dpi_shards_open(folder, &shards, NULL) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, err);
+    dpi_shards_close(shards);
+    return cli_fail(CLI_USAGE, "%s is a job in shards: each goes on with the 'dpinfer run --shard' "
+                               "that has begun it, and 'dpinfer merge' puts the texts together",
+                    folder);
+}
+
+/* ---- A job that is over ---------------------------------------------------------------------- */
+
+static bool is_file(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* All that is asked for is there: nothing is left to draw or to write. */
+static bool is_over(const args *run, const dpi_journal *journal) {
+    const char *path = run->v[OPT_OUTPUT].s;
+    bool there = !run->v[OPT_OVERWRITE].i && strcmp(path, "-") != 0;
+    for (int i = 0; i < run->n_reports; i++)
+        there = there && is_file(run->reports[i]);
+    return there && job_output_is_there(journal, text_form_of(run->v[OPT_JSONL].i, path), path);
+}
+
+/* By its whole name: it may have been said in another folder. */
+static int tell_over(const args *run) {
+    char *full = realpath(run->v[OPT_OUTPUT].s, NULL);
+    cli_note("the job is over: all of its texts are in %s, and nothing is left to draw",
+             full ? full : run->v[OPT_OUTPUT].s);
+    free(full);
+    return CLI_OK;
+}
+
 /* ---- The command ----------------------------------------------------------------------------- */
 
 static int go_on(const args *a, dpi_journal *journal, resumed *r) {
@@ -93,6 +134,8 @@ static int go_on(const args *a, dpi_journal *journal, resumed *r) {
     if (chdir(folder) != 0)
         return cli_fail(CLI_FAILED, "cannot go to the folder %s, where the job was begun: %s",
                         folder, strerror(errno));
+    if (is_over(&run, journal))
+        return tell_over(&run);
     run.v[OPT_JOB].s = a->positional[0]; /* as it is called here */
     run.journal = journal;
     return command_run.run(&run);
@@ -126,7 +169,7 @@ static int run_resume(const args *a) {
     dpi_journal_options_init(&options);
     options.every = (int32_t)a->v[OPT_JOURNAL_EVERY].i;
     if (dpi_journal_open(a->positional[0], &options, &journal, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_FAILED, &err);
+        return fail_open(a->positional[0], &err);
     code = go_on(a, journal, &r);
     dpi_journal_close(journal);
     json_decref(r.application);
@@ -148,7 +191,8 @@ const command command_resume = {
         "Goes on with the run that 'dpinfer run --job DIR' began, whatever has stopped it: a\n"
         "signal, --max-hours, kill -9, a power cut. Texts that are drawn are written again from\n"
         "the job, and the one that was cut goes on after its last token. There is no new\n"
-        "charge: the run was paid for when it began.\n\n"
+        "charge: the run was paid for when it began. Of a job that is over, with its output and\n"
+        "reports in their places, it says so: nothing is left to do.\n\n"
         "The model, the records, the prompts and all parameters must be those of the run; what\n"
         "has changed is named. What is given here goes before what was given to 'dpinfer run'.\n"
         "The folder is as secret as the records. Of a folder and its copies only one may go on.\n",

@@ -14,6 +14,7 @@
 #include "tools/options/paths.h"
 #include "tools/options/shard_options.h"
 #include "tools/ranks/ranks.h"
+#include "tools/shared/job_output.h"
 #include "tools/shared/release_input.h"
 #include "tools/shared/report_files.h"
 #include "tools/shared/text_sink.h"
@@ -32,6 +33,7 @@ typedef struct run {
     progress progress;
     const char *job; /* its folder, which has the texts until all are there; NULL: none */
     output out;
+    job_output whole; /* of out */
     report_files *reports;
     dpi_report *report;
     text_sink texts; /* of out */
@@ -49,6 +51,7 @@ static void add_written(void *user, const char *bytes, size_t n_bytes) {
     run *r = user;
     if (r->report)
         dpi_report_output_add(r->report, bytes, n_bytes);
+    sha256_update(&r->whole.hash, n_bytes, (const uint8_t *)bytes);
     progress_text(&r->progress, bytes, n_bytes);
 }
 
@@ -208,6 +211,8 @@ static int open_outputs(const args *a, run *r) {
     if (code == CLI_OK && r->in.shards) {
         code = begin_shard(r);
         path = code == CLI_OK ? dpi_shards_texts(r->in.shards) : NULL;
+        if (r->in.journal) /* whose lock this process has: no other one writes in the folder */
+            output_own_parts("shard");
     }
     if (code == CLI_OK && !is_over(r)) /* the journal of a shard has all texts of its file */
         code = output_open(&r->out, path, a->v[OPT_OVERWRITE].i || (r->in.shards && r->in.journal));
@@ -272,6 +277,7 @@ static int begin(run *r) {
 /* From the first private pass on: the budget counts as spent. */
 static int draw_texts(const args *a, run *r) {
     text_sink_open(&r->texts, &r->out, r->form, r->claim);
+    sha256_init(&r->whole.hash);
     r->texts.screen = isatty(r->out.fd);
     r->texts.goes_on = r->job != NULL;
     r->texts.written = add_written, r->texts.user = r;
@@ -314,6 +320,9 @@ static int run_release(const args *a, run *r) {
         code = begin(r);
     if (code == CLI_OK)
         code = draw_texts(a, r);
+    dpi_journal *journal = a->journal ? a->journal : r->in.journal;
+    if (code == CLI_OK && r->job && r->out.temporary)
+        job_output_keep(&r->whole, journal, r->form);
     code = output_finish(&r->out, end_of(r, code, code == CLI_OK || r->released), code);
     if (r->shard_begun && end_shard(r, code) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;

@@ -12,6 +12,7 @@
 #include "tools/options/shard_options.h"
 #include "tools/ranks/ranks.h"
 #include "tools/shared/private_records.h"
+#include "tools/terminal/output.h"
 #include "tools/terminal/signals.h"
 
 static int open_records(const args *a, release_input *in, dpi_release_options *o) {
@@ -59,6 +60,12 @@ static int open_ledger(const args *a, release_input *in, dpi_release_options *o)
     return code == CLI_OK && in->ledger && ranks_count() > 1 ? check_scope(in) : code;
 }
 
+/* Random, for the temporary files of a job; null: each then has a name of its own. */
+static json_t *draw_ending(void) {
+    uint32_t bits;
+    return getentropy(&bits, sizeof bits) == 0 ? json_sprintf("%08" PRIx32, bits) : json_null();
+}
+
 /* What `resume` parses again: the words of this command, and where they are said. */
 static json_t *describe_command(const args *a) {
     char *folder = getcwd(NULL, 0);
@@ -66,7 +73,9 @@ static json_t *describe_command(const args *a) {
     bool ok = folder && words;
     for (int i = 1; i < a->argc && ok; i++)
         ok = json_array_append_new(words, json_string(a->argv[i])) == 0;
-    json_t *object = ok ? json_pack("{s:s, s:O}", "folder", folder, "words", words) : NULL;
+    json_t *object = ok ? json_pack("{s:s, s:O, s:o}", "folder", folder, "words", words, "ending",
+                                    draw_ending())
+                        : NULL;
     json_decref(words);
     free(folder);
     return object;
@@ -138,6 +147,14 @@ static int open_shard(const args *a, const dpi_release_options *o, release_input
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_FAILED, &err);
 }
 
+/* The temporary files of this job, whose lock this process has. */
+static void own_parts(const dpi_journal *journal) {
+    json_error_t why;
+    json_t *application = json_loads(dpi_journal_application(journal), 0, &why);
+    output_own_parts(json_string_value(json_object_get(application, "ending")));
+    json_decref(application);
+}
+
 /* A new job, or that of `resume`, or of a shard. */
 static int open_job(const args *a, release_input *in, dpi_release_options *o) {
     int code = CLI_OK;
@@ -146,6 +163,8 @@ static int open_job(const args *a, release_input *in, dpi_release_options *o) {
     else if (in->shards)
         code = open_shard(a, o, in);
     o->journal = a->journal ? a->journal : in->journal;
+    if (code == CLI_OK && o->journal && !in->shards)
+        own_parts(o->journal);
     o->model_path = a->model;
     return code;
 }

@@ -17,7 +17,14 @@
 #include "tools/terminal/signals.h"
 #include "tools/terminal/terminal.h"
 
-enum { RESERVE_BYTES = 1 << 14 };
+enum { RESERVE_BYTES = 1 << 14, OWN_PART_BYTES = 32 };
+
+/* What the temporary files of a job end with; "": each has an ending of its own. */
+static char own_part[OWN_PART_BYTES];
+
+void output_own_parts(const char *ending) {
+    snprintf(own_part, sizeof own_part, "%s", ending ? ending : "");
+}
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
@@ -43,7 +50,9 @@ void output_tell_leftovers(const char *path) {
     DIR *dir = folder ? opendir(folder) : NULL;
     struct dirent *entry;
     while (dir && (entry = readdir(dir)))
-        if (strncmp(entry->d_name, name, n) == 0 && strncmp(entry->d_name + n, ".part-", 6) == 0)
+        if (strncmp(entry->d_name, name, n) == 0 &&
+            strncmp(entry->d_name + n, ".part-", 6) == 0 &&
+            strcmp(entry->d_name + n + 6, own_part) != 0)
             cli_note("note: %s%s holds what a run that was killed or still runs has written of %s",
                      slash ? folder : "", entry->d_name, target);
     if (dir)
@@ -52,10 +61,16 @@ void output_tell_leftovers(const char *path) {
     free(real);
 }
 
-/* A file that a handler knows from its first moment on. */
+/* A file that a handler knows from its first moment on. That of a job takes the place of one that
+ * a killed process of the same job has left: the job has all that was in it. */
 static bool make_temporary(output *o) {
     const sigset_t before = output_hold();
-    o->fd = mkostemp(o->temporary, O_CLOEXEC);
+    if (own_part[0]) {
+        unlink(o->temporary);
+        o->fd = open(o->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    } else {
+        o->fd = mkostemp(o->temporary, O_CLOEXEC);
+    }
     if (o->fd >= 0)
         output_remember(o);
     output_release(before);
@@ -100,7 +115,8 @@ static bool open_temporary(output *o, const char *path, mode_t mode) {
     }
     char *real = realpath(path, NULL); /* the file behind a symbolic link, if there is one */
     o->target = real ? real : strdup(path);
-    if (!o->target || asprintf(&o->temporary, "%s.part-XXXXXX", o->target) < 0) {
+    if (!o->target || asprintf(&o->temporary, "%s.part-%s", o->target,
+                                own_part[0] ? own_part : "XXXXXX") < 0) {
         o->temporary = NULL;
         return false;
     }

@@ -1,6 +1,7 @@
 /* output.h - files that the program writes. Every byte goes to the system at once: what was
  * written is not lost when the program is stopped, and every failure is seen. A file appears under
- * its name when it is whole; until then it is a temporary one beside it, NAME.part-XXXXXX. */
+ * its name when it is whole; until then it is a temporary one beside it, NAME.part-XXXXXX, or of a
+ * job NAME.part- and the ending of all of its files. */
 #ifndef DPI_OUTPUT_H
 #define DPI_OUTPUT_H
 
@@ -32,6 +33,11 @@ typedef struct output {
  * the output. CLI_OK; CLI_FAILED with a message; or signals_code() where a signal came while it
  * waited. */
 int output_open(output *o, const char *path, bool replaces);
+
+/* From now on temporary files are NAME.part-ENDING, and take the place of a file of that name. For
+ * a process that holds the lock of a job, which alone has this ending: such a file is what another
+ * process of the job has left that was killed. NULL: no longer. */
+void output_own_parts(const char *ending);
 
 /* Whether what is written to `path` would be a regular file. */
 bool output_is_file(const char *path);
