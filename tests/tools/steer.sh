@@ -51,8 +51,10 @@ fails 3 inspect other.gguf --control-vector s.gguf; expect_err "is of another mo
 drawn="generate m.gguf --steer s.gguf --num 3 -n 5 --seed 1 --jsonl"
 works $drawn --report texts.json -o texts.jsonl
 expect_lines 3 texts.jsonl; expect_count 3 '"private":true' texts.jsonl
-expect_err "steering vectors of clipped states" "(3.99"
-works ${drawn/--jsonl/-q} --report rows.json -o rows.csv; works verify rows.json --output rows.csv
+expect_err "steering vectors of clipped states" "(3.99" "of 3 texts end at -n 5"
+expect_line texts.json '"alike": [0-9]'
+works ${drawn/--jsonl/-q} --report rows.json -o rows.csv; expect_no_err "note:"
+works verify rows.json --output rows.csv
 python_check "rows of a .csv" <<'P'
 rows = list(csv.reader(open("rows.csv", newline="")))
 assert rows == [["index", "text", "n_tokens", "ended", "private"]] + [

@@ -12,6 +12,7 @@
 #include "dpinfer/finetune.h"
 #include "dpinfer/memory.h"
 #include "tools/command/commands.h"
+#include "tools/command/texts_told.h"
 #include "tools/options/grammar_options.h"
 #include "tools/options/wording_options.h"
 #include "tools/options/label_options.h"
@@ -53,6 +54,7 @@ typedef struct generating {
     bool *ended;      /* [n_texts] by themselves */
     output out;
     text_sink sink;
+    texts_told told;
 } generating;
 
 /* ---- The adapter ----------------------------------------------------------------------------- */
@@ -290,15 +292,20 @@ static char *attributes_of(const generating *g, const char *label) {
     return json;
 }
 
+/* What a drawing tells of it: --max-words is an end of its own here. */
+static int32_t end_of(int32_t ended) { return ended ? DPI_END_EOG : DPI_END_LENGTH; }
+
 static int write_text(generating *g, const dpi_drawn_text *t) {
     const char *label = g->labels ? g->labels[t->prompt] : NULL;
     char *attributes = label && g->n_attributes > 0 ? attributes_of(g, label) : NULL;
     if (label && g->n_attributes > 0 && !attributes)
         return cli_no_memory("the texts");
     const text_head head = {t->index, label, label ? strlen(label) : 0, attributes};
-    const int code = text_sink_put(&g->sink, &head, t->data, t->n_bytes, t->n_drawn, t->ended);
+    int code = text_sink_put(&g->sink, &head, t->data, t->n_bytes, t->n_drawn, t->ended);
     dpi_private_free(attributes);
-    return code;
+    if (code == CLI_OK)
+        code = texts_told_add(&g->told, t->data, t->n_bytes);
+    return code == CLI_OK ? texts_told_end(&g->told, end_of(t->ended)) : code;
 }
 
 static int draw_texts(generating *g) {
@@ -486,8 +493,7 @@ static dpi_status fill_report(const generating *g, dpi_report *report, dpi_error
     struct stat st;
     dpi_status status = DPI_STATUS_OK;
     for (int32_t i = 0; i < g->sink.n_texts && status == DPI_STATUS_OK; i++)
-        status = dpi_report_text_add(report, NULL, g->n_drawn[i],
-                                     g->ended[i] ? DPI_END_EOG : DPI_END_LENGTH, err);
+        status = dpi_report_text_add(report, NULL, g->n_drawn[i], end_of(g->ended[i]), err);
     const bool is_file = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
     return status == DPI_STATUS_OK && is_file
                ? dpi_report_output_file(report, path, g->sink.form == TEXT_JSONL,
@@ -495,11 +501,16 @@ static dpi_status fill_report(const generating *g, dpi_report *report, dpi_error
                : status;
 }
 
-static int write_reports(generating *g) {
+/* As of the texts of a run; into the report, NULL: none. */
+static int tell_texts(const generating *g, dpi_report *report) {
+    return texts_told_say(&g->told, g->drawn.n_tokens, false, !g->a->v[OPT_QUIET].i, report);
+}
+
+static int write_reports(const generating *g) {
     dpi_report *report;
     dpi_error err;
     if (g->a->n_reports == 0)
-        return CLI_OK;
+        return tell_texts(g, NULL);
     dpi_status status =
         dpi_report_of(&g->claim, NULL, file_of(g->a), &report, &err);
     if (status != DPI_STATUS_OK)
@@ -507,8 +518,9 @@ static int write_reports(generating *g) {
     status = dpi_report_wording(report, &g->worded.wording, &err);
     if (status == DPI_STATUS_OK)
         status = fill_report(g, report, &err);
-    const int code = status == DPI_STATUS_OK ? report_files_all(g->a, report)
-                                             : cli_fail_library(CLI_FAILED, &err);
+    int code = status == DPI_STATUS_OK ? tell_texts(g, report) : cli_fail_library(CLI_FAILED, &err);
+    if (code == CLI_OK)
+        code = report_files_all(g->a, report);
     dpi_report_free(report);
     return code;
 }
@@ -522,6 +534,7 @@ static char *make_statement(const generating *g, bool complete) {
 
 static void close_all(generating *g) {
     dpi_drawing_free(g->drawing);
+    texts_told_free(&g->told);
     for (int32_t i = 0; i < g->n_prompts && g->prompts; i++)
         dpi_prompts_free(g->prompts[i]);
     free(g->prompts), free(g->shares);
