@@ -228,6 +228,9 @@ dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, c
                    .wanted = {-1, -1, -1}, .in_header = true, .last_end = -1};
     dpi_status status = DPI_STATUS_OK;
     size_t at = 0;
+    if (n_bytes == 0)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s is empty: a .csv begins with a header row",
+                        name);
     if (!dpi_is_utf8(content, next_line(content, n_bytes, 0)))
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "%s: its header row is not of the encoding%s", name,

@@ -234,7 +234,10 @@ static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
                ? DPI_STATUS_OK
                : dpi_fail(err, DPI_STATUS_FORMAT,
                           "%s is not a folder of .txt files, a .jsonl or a .csv file, nor one of "
-                          "these with .gz behind its name", path);
+                          "these with .gz behind its name%s", path,
+                          has_form(path, ".txt") ? ": a .txt file is one record of its folder, and "
+                                                   "a file of several a .jsonl or a .csv"
+                                                 : "");
 }
 
 static dpi_status create(int32_t kind, dpi_records **records, dpi_error *err) {

@@ -38,7 +38,10 @@ static dpi_status parse(const char *name, const char *text, size_t n_bytes, json
                     name, error.line, error.column,
                     why == json_error_premature_end_of_input ? "it ends too early"
                                                              : "it is malformed",
-                    n_bytes > 0 && text[0] == '#' ? " (Markdown cannot be verified)" : "");
+                    n_bytes == 0      ? ""
+                    : text[0] == '#' ? " (Markdown cannot be verified)"
+                    : text[0] == '<' ? " (HTML cannot be verified)"
+                                     : "");
 }
 
 /* The version comes first: nothing else is looked at in a form that is not known. */

@@ -136,14 +136,16 @@ END
 mkdir empty folder
 echo text >plain.txt
 : >none.jsonl
+: >zero.csv
 printf 'name,body\nx,y\n' >columns.csv
 printf 'text,id,text\nx,1,y\n' >twice.csv
 printf 'te"xt\na\n' >open.csv
 refuse_each 4 run no.gguf --rho 1 <<'END'
 nowhere      | cannot open the records nowhere
 empty        | no file whose name ends in .txt
-plain.txt    | is not a folder of .txt files
+plain.txt    | a .txt file is one record of its folder
 none.jsonl   | none.jsonl holds no record
+zero.csv     | zero.csv is empty: a .csv begins with a header row
 columns.csv  | no column 'text' in the header row (--text-field)
 twice.csv    | has the column 'text' more than once
 open.csv     | is not RFC 4180

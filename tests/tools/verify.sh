@@ -294,6 +294,7 @@ echo '{}' >object.json
 refuse_each 5 verify <<'END'
 none.json   | cannot read none.json
 ink.md      | Markdown cannot be verified
+ink.html    | HTML cannot be verified
 cut1000.json | it ends too early
 deep.json   | allowed 1048576
 deeper.json | is not a JSON report

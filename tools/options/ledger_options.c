@@ -1,8 +1,10 @@
 /* ledger_options.c - see ledger_options.h. */
 #include "tools/options/ledger_options.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dpinfer/suggest.h"
 
@@ -47,9 +49,15 @@ int ledger_options_open(const args *a, bool read_only, dpi_ledger **ledger,
         return a->v[OPT_DATASET].given ? cli_fail(CLI_USAGE, "--dataset needs --ledger") : CLI_OK;
     dpi_ledger_options_init(&o);
     o.read_only = read_only;
-    const dpi_status status = dpi_ledger_open(a->v[OPT_LEDGER].s, &o, ledger, &err);
-    return status == DPI_STATUS_OK ? ledger_dataset(a, *ledger, dataset)
-                                   : ledger_fail(status, &err);
+    const char *path = a->v[OPT_LEDGER].s;
+    const dpi_status status = dpi_ledger_open(path, &o, ledger, &err);
+    if (status == DPI_STATUS_OK)
+        return ledger_dataset(a, *ledger, dataset);
+    const int code = ledger_fail(status, &err);
+    if (access(path, F_OK) != 0 && errno == ENOENT)
+        cli_note("advice: 'dpinfer ledger init %s --dataset NAME --epsilon E --delta D' makes it",
+                 path);
+    return code;
 }
 
 int ledger_fail_budget(dpi_ledger *ledger, const char *dataset, const dpi_run *claim,

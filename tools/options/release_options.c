@@ -56,7 +56,9 @@ static int check_private(const args *a) {
     if (a->v[OPT_UNITS].given && (a->n_positional > 0 || a->v[OPT_RECORDS].given))
         return cli_fail(CLI_USAGE, "--units: allowed without REFS and without --records");
     if (a->n_positional == 0 && !a->v[OPT_RECORDS].given && !a->v[OPT_UNITS].given)
-        return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer %s -h'", a->command->name);
+        return cli_fail(CLI_USAGE, "no REFS given%s; see 'dpinfer %s -h'",
+                        a->command->bit == CMD_PLAN ? ", and no --records N or --units N" : "",
+                        a->command->name);
     if (a->n_positional > 0 && a->v[OPT_RECORDS].given && !is_assigned(a))
         return cli_fail(CLI_USAGE, "REFS and --records: allowed is one of them, but with "
                                    "--adjacency add-remove and with --subsample");
