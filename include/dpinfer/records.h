@@ -106,7 +106,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_records_open_buffer(const void *data, size
                                                           int32_t kind,
                                                           const dpi_records_options *options,
                                                           dpi_records **records, dpi_error *err);
-/* Units: with unit_field as many as there are IDs; else as many as records. */
+/* Units: with unit_field as many as there are IDs, and records without one; else as records. */
 DPI_API size_t dpi_records_unit_count(const dpi_records *records);
 /* 1: there is a unit_field. */
 DPI_API int32_t dpi_records_has_units(const dpi_records *records);

@@ -206,8 +206,9 @@ static dpi_status settle_public(const dpi_release_options *o, int32_t batch, dpi
     }
     if (short_of >= 0)
         return dpi_fail(err, DPI_STATUS_ARG,
-                        "label_texts: label %d has %lld units, which make %lld batches of %d, "
-                        "found %d texts", short_of + 1, (long long)l->n_units[short_of],
+                        "label_texts: the label '%.*s' has %lld units, which make %lld batches of "
+                        "%d, found %d texts", (int)l->names.at[short_of].n_bytes,
+                        l->names.at[short_of].data, (long long)l->n_units[short_of],
                         (long long)most[short_of], batch, l->n_texts[short_of]);
     if (!fits)
         return dpi_fail(err, DPI_STATUS_ARG,

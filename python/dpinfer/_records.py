@@ -144,7 +144,8 @@ class Records(Handle):
 
     @property
     def units(self) -> int:
-        """Whom a guarantee protects: with `unit` as many as there are IDs, else records."""
+        """Whom a guarantee protects: with `unit` as many as there are IDs, and records
+        without one, which add nothing; else as many as records."""
         return int(lib.dpi_records_unit_count(self.c))
 
     def __repr__(self) -> str:

@@ -105,6 +105,8 @@ TEST(test_csv) {
         expect(open_records("x.csv", defaults, DPI_RECORD_ROW), files[i].wanted);
     }
     put("x.csv", "");
+    refuse("x.csv", defaults, DPI_STATUS_FORMAT, "x.csv is empty: a .csv begins with a header row");
+    put("x.csv", "body\n1\n");
     refuse("x.csv", defaults, DPI_STATUS_FORMAT, "no column 'text'");
     put("x.csv", "text,text\n1,2\n");
     refuse("x.csv", defaults, DPI_STATUS_FORMAT, "the column 'text' more than once (text_field)");

@@ -42,7 +42,7 @@ loud -B 1 --num-per-label numbers --labels public; wrote 1 cardiology; wrote 2 s
 printf '2 surgery\n' >numbers
 loud -B 1 --num-per-label numbers; expect_lines 2 out; wrote 2 surgery 'burn|scald'
 printf '3 surgery\n' >numbers
-refuse 2 "label 1 has 2 units, which make 2 batches of 1, found 3 texts" run m.gguf \
+refuse 2 "the label 'surgery' has 2 units, which make 2 batches of 1, found 3 texts" run m.gguf \
     "${of_wards[@]:0:9}" -B 1 --rho 1 --num-per-label numbers
 refused "make 3 batches of 2, found 9 texts" --num 9
 
