@@ -507,3 +507,81 @@ TEST(test_bits_after_checkpoint) {
         dpi_records_close(records);
     }
 }
+
+/* ---- Who pays -------------------------------------------------------------------------------- */
+
+/* Of the units in their order, as "01", those that are in a run: each of them pays, but for those
+ * of b where these have spent what they may. No other unit pays, and the ledger has the same. */
+static void check_payers(const dpi_release_options *o, const char *in, bool b_has_spent) {
+    enum { N = N_A + N_B + N_C };
+    const void *ids[N];
+    size_t n_bytes[N];
+    uint8_t pays[N];
+    const dpi_ledger_units units = {.n = N, .ids = ids, .n_bytes = n_bytes, .pays = pays};
+    dpi_release *r;
+    assert_ok(dpi_release_open(o, &r, ERR));
+    assert_ok(dpi_release_begin(r, ERR));
+    for (size_t u = 0; u < N; u++) {
+        const char *id;
+        dpi_records_unit_id(o->records, u, &id, &n_bytes[u]);
+        ids[u] = id;
+    }
+    assert_ok(dpi_ledger_paid(ledger, o->dataset, r->books.charge, &units, ERR));
+    for (size_t u = 0; u < N; u++) {
+        const bool is_b = u >= N_A && u < N_A + N_B;
+        const bool wanted = in[u] == '1' && !(is_b && b_has_spent);
+        assert_int_equal(dpi_source_pays(&r->source, u), wanted);
+        assert_int_equal(pays[u], wanted);
+    }
+    dpi_release_free(r);
+}
+
+/* By position behind the last batch, of the whole or of a label, nobody pays; nor does a label that
+ * is none of the run's. */
+TEST(test_who_pays) {
+    static const int32_t some[] = {2, 1};
+    static const struct row {
+        product p;
+        int32_t n_texts;
+        const int32_t *label_texts; /* of b and c, which are the labels */
+        const char *in;
+    } rows[] = {
+        {{INK, .units = true}, 3, NULL, "11111100000000"},
+        {{INK, .units = true, .way = 1}, 3, NULL, "11111111111111"},
+        {{INK, .units = true, .by = PUBLIC}, 0, NULL, "00111111111111"},
+        {{INK, .units = true, .by = PUBLIC}, 0, some, "00111100001100"},
+        {{INK, .units = true, .by = PRIVATE, .way = 1}, 4, NULL, "00111111111111"},
+        {{INK, .units = true, .by = CLUSTERS, .way = 1}, 4, NULL, "11111111111111"},
+    };
+    for (const struct row *r = rows; r < END(rows); r++)
+        for (int spent = 0; spent < 2; spent++) {
+            dpi_records *records = open_records(true, r->p.by == PUBLIC || r->p.by == PRIVATE);
+            dpi_release_options o = options_of(&r->p, records);
+            o.method.rho = 9, o.n_texts = r->n_texts, o.label_texts = r->label_texts;
+            if (o.n_labels > 0)
+                o.n_labels = 2, o.label_names = labels + 1;
+            o.n_clusters = r->p.by == CLUSTERS ? 2 : 0;
+            o.ledger = ledger, o.dataset = add_dataset(DPI_SCOPE_UNIT, 50);
+            if (spent)
+                let_pay(o.dataset, 15);
+            check_payers(&o, r->in, spent);
+            dpi_records_close(records);
+        }
+}
+
+/* A histogram has its part of a budget of epsilon, as it has of one of rho. */
+TEST(test_epsilon_with_a_histogram) {
+    static const grouping groupings[] = {PRIVATE, CLUSTERS};
+    for (int i = 0; i < 2; i++) {
+        const product p = {INK, .by = groupings[i], .histogram = true, .way = 1};
+        dpi_records *records = open_records(false, p.by == PRIVATE);
+        dpi_release_options o = options_of(&p, records);
+        dpi_release *r;
+        o.method.rho = 0, o.method.epsilon = 8;
+        assert_ok(dpi_release_open(&o, &r, ERR));
+        const double epsilon = dpi_run_epsilon(dpi_release_run(r));
+        assert_true(epsilon <= 8 && epsilon > 7.9);
+        dpi_release_free(r);
+        dpi_records_close(records);
+    }
+}

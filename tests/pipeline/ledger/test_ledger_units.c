@@ -35,6 +35,8 @@ TEST(test_units) {
                  BUDGET, "a new unit has");
     assert_error(reserve(.01), ARG, "needs the IDs");
     assert_error(dpi_ledger_give_back(the_ledger, 1, ERR), STATE, "");
+    assert_ok(dpi_ledger_seal(the_ledger, "letters", ERR));
+    assert_error(reserve_of(the_ledger, "letters", .01, units_of("eve")), STATE, "was closed on");
 }
 
 /* Neither an ID nor a hash without a key is in the file. */
