@@ -10,10 +10,14 @@
 static dpi_records *records, *others; /* of four, the last one is another */
 static const char *model_file;        /* stands for the model's: of it only the hash is looked at */
 static bool begun;                    /* the last shard has passed dpi_shards_begin */
+static const int32_t *label_texts;    /* of the labels x and y; NULL: what follows from records */
 
 static dpi_release_options options(const dpi_records *of) {
     dpi_release_options o = small_release(model, of);
+    static const char *const names[] = {"x", "y"};
     o.batch = 1, o.n_tokens = 2, o.method.rho = .1;
+    if (label_texts)
+        o.n_labels = 2, o.label_names = names, o.label_texts = label_texts;
     return o;
 }
 
@@ -36,6 +40,8 @@ static dpi_status make_job(const char *name, const char *dataset) {
 }
 
 static int32_t crossed; /* 1: each shard has the texts of the other one */
+static int32_t left_out = -1;
+static int32_t end_of_shards = DPI_SHARD_COMPLETE;
 
 static dpi_status write_texts(dpi_shards *shards, dpi_release *release) {
     dpi_release_event e = {0};
@@ -47,7 +53,7 @@ static dpi_status write_texts(dpi_shards *shards, dpi_release *release) {
         assert_ok(dpi_release_advance(release, &e, ERR));
         if (e.type == DPI_EVENT_NONE)
             break;
-        if (e.type != DPI_EVENT_END)
+        if (e.type != DPI_EVENT_END || e.index == left_out)
             continue;
         assert_ok(dpi_release_line(release, e.index ^ crossed, "a text", 6, e.n_drawn, e.end, &line,
                                    &n, ERR));
@@ -55,7 +61,7 @@ static dpi_status write_texts(dpi_shards *shards, dpi_release *release) {
         free(line);
     }
     assert_int_equal(fclose(f), 0);
-    return dpi_shards_end(shards, DPI_SHARD_COMPLETE, ERR);
+    return dpi_shards_end(shards, end_of_shards, ERR);
 }
 
 /* A whole shard of the job "job". */
@@ -187,16 +193,54 @@ static void check_merge(void) {
     hold(merge(NULL, &n_present) != DPI_STATUS_OK, "shards of another key are merged");
 }
 
-/* Whole shards with seals that hold, and all texts: in the wrong places. */
-static void check_texts(void) {
+/* Two new shards of four texts, which are not merged. */
+static void hold_no_merge(const char *fault) {
     int32_t n_present;
     remove_dir(path_in(folder, "job"));
     assert_ok(make_job("job", NULL));
-    crossed = 1;
     assert_ok(draw_shard(0, 2, records));
     assert_ok(draw_shard(1, 2, records));
+    hold(merge(NULL, &n_present) != DPI_STATUS_OK, fault);
+}
+
+/* Shards with seals that hold: all texts, in the wrong places; one that is not there; all of them,
+ * and a shard that says that it has stopped. */
+static void check_texts(void) {
+    crossed = 1;
+    hold_no_merge("a shard has texts that are none of its own");
     crossed = 0;
-    hold(merge(NULL, &n_present) != DPI_STATUS_OK, "a shard has texts that are none of its own");
+    for (left_out = 0; left_out < 4; left_out++)
+        hold_no_merge("a text that is missing is not noticed");
+    left_out = -1, end_of_shards = DPI_SHARD_STOPPED;
+    hold_no_merge("shards that have stopped are taken for whole ones");
+    end_of_shards = DPI_SHARD_COMPLETE;
+}
+
+/* Of people with labels: whose a record is, and which label it has, is that of the job for each
+ * shard, though texts and numbers are the same. */
+static void check_people(void) {
+#define PEOPLE "who,kind,text\na,x,one\n"
+    static const char people[] = PEOPLE "b,y,two\na,x,three\nc,x,four\nd,y,five\n";
+    static const char *const rows[] = {
+        PEOPLE "b,x,two\na,x,three\nc,y,four\nd,y,five\n", /* b and c have changed labels */
+        PEOPLE "b,y,two\na,x,three\nc,x,four\ne,y,five\n", /* d is e */
+        PEOPLE "b,y,two\nb,y,three\nc,x,four\nd,y,five\n", /* b has the second one of a */
+    };
+#undef PEOPLE
+    static const int32_t texts[] = {2, 1}, other_texts[] = {1, 2};
+    remove_dir(path_in(folder, "job"));
+    label_texts = texts;
+    records = make_records("people.csv", people, "who", "kind");
+    assert_ok(make_job("job", NULL));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        hold_no_shard(0, 2, make_records("changed.csv", rows[i], "who", "kind"),
+                      "a shard begins with records of other units or labels");
+    label_texts = other_texts;
+    hold_no_shard(0, 2, records, "a shard begins with other texts of the labels");
+    label_texts = texts;
+    assert_ok(draw_shard(0, 2, records));
+    assert_ok(draw_shard(1, 2, records));
+    label_texts = NULL;
 }
 
 TEST(shards) {
@@ -210,4 +254,5 @@ TEST(shards) {
     check_begin();
     check_merge();
     check_texts();
+    check_people();
 }

@@ -71,6 +71,46 @@ TEST(test_lines) {
     dpi_release_free(release);
 }
 
+/* The first sums of each text, by what stands before them. */
+typedef struct first_sums {
+    int64_t header[2][DPI_SUMS_HEADER];
+    int32_t n;   /* texts */
+    bool begins; /* the next sums are a text's first ones */
+} first_sums;
+
+static dpi_status note_sums(void *user, int64_t *sums, int32_t n, dpi_error *err) {
+    first_sums *f = user;
+    (void)n, (void)err;
+    if (f->begins && f->n < 2)
+        memcpy(f->header[f->n++], sums, sizeof f->header[0]);
+    f->begins = false;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status pass_token(void *user, int32_t *token, dpi_error *err) {
+    (void)user, (void)token, (void)err;
+    return DPI_STATUS_OK;
+}
+
+/* All that the sums of a token depend on is the same for the first tokens of two texts, but for
+ * their records: what parts agree on says which text it is. */
+TEST(test_spread_texts) {
+    const uint64_t seed = 7;
+    first_sums f = {.begins = true};
+    const dpi_spread spread = {0, 1, note_sums, pass_token, &f};
+    dpi_release_options o = options_of(&seed);
+    dpi_release_event e = {0};
+    o.spread = &spread, o.n_parallel = 1;
+    dpi_release *release = open_release(&o);
+    do {
+        assert_ok(dpi_release_advance(release, &e, ERR));
+        f.begins |= e.type == DPI_EVENT_END;
+    } while (e.type != DPI_EVENT_NONE);
+    dpi_release_free(release);
+    assert_int_equal(f.n, 2);
+    assert_memory_not_equal(f.header[0], f.header[1], sizeof f.header[0]);
+}
+
 static void expect_stopped(dpi_release *release, dpi_status wanted) {
     dpi_release_event e;
     for (int i = 0; i < 3; i++)

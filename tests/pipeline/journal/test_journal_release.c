@@ -283,6 +283,43 @@ TEST(test_other_scale) {
     }
 }
 
+/* With a seed the bits are those of that seed. */
+TEST(test_other_seed) {
+    told t;
+    assert_ok(job_run(5, &t));
+    job.o.seed = 4;
+    assert_refused_job("seed was \"3\" when it began, and is \"4\"");
+}
+
+/* Whose a record is and which label it has says which text it is in: both stay what they were, and
+ * so do the numbers of texts. */
+TEST(test_other_labels) {
+    static const char *const names[] = {"x", "y"};
+    static const int32_t texts[] = {2, 2}, others[] = {3, 1};
+    static const char *const rows[] = {
+        "who,kind,text\na,x,one\nb,y,two\na,x,more\nc,y,last\n",
+        "who,kind,text\na,x,one\nb,y,two\na,x,more\nc,x,last\n", /* another label */
+        "who,kind,text\na,x,one\nb,y,two\na,x,more\nd,y,last\n", /* another ID */
+        "who,kind,text\na,x,one\nb,y,two\nb,x,more\nc,y,last\n", /* the third one is b's */
+    };
+    told t;
+    job.o.seeded = 0, job.o.n_labels = 2, job.o.label_names = names, job.o.label_texts = texts;
+    job.o.n_texts = 0;
+    set_add_remove();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        job.o.records = make_records("labels.csv", rows[i], "who", "kind");
+        if (i == 0)
+            assert_ok(job_run(5, &t));
+        else
+            assert_refused_job("the records are not those that it began with");
+    }
+    job.o.records = make_records("labels.csv", rows[0], "who", "kind");
+    job.o.label_texts = others;
+    assert_refused_job("labels was");
+    job.o.label_texts = texts;
+    assert_ok(job_run(-1, &t));
+}
+
 TEST(test_methods_with_more) {
     told t;
     job.o.method.method = DPI_METHOD_AMIN;
@@ -324,6 +361,22 @@ TEST(test_one_charge) {
         assert_refused_job("the ledger does not have its charge");
         assert_int_equal(info_of("letters").n_charges, 0);
     }
+}
+
+/* The charge is the one that it was begun with: of the same amount, and counted. */
+TEST(test_other_charge) {
+    static const char *const changes[][2] = {
+        {"UPDATE charge SET amount = amount - 1", "UPDATE charge SET amount = amount + 1"},
+        {"UPDATE charge SET counted = 0", "UPDATE charge SET counted = 1"}};
+    told t;
+    charge_to_new(DPI_SCOPE_DATASET);
+    assert_ok(job_run(5, &t));
+    for (int i = 0; i < 2; i++) {
+        exec_sql(path, changes[i][0]);
+        assert_refused_job("the ledger does not have its charge");
+        exec_sql(path, changes[i][1]);
+    }
+    assert_ok(job_run(-1, &t));
 }
 
 /* Records of the units in this order, p3 as another ID. */
