@@ -107,6 +107,25 @@ static void assert_not_opened(const dpi_augpe_options *o, const char *part) {
     assert_null(f);
 }
 
+/* With add-remove nothing of what is said follows from how many records there are. */
+TEST(test_secret_number) {
+    for (int32_t adjacency = DPI_ADJACENCY_REPLACE_BY_NULL; adjacency <= DPI_ADJACENCY_ADD_REMOVE;
+         adjacency++) {
+        char *json[2];
+        for (int k = 0; k < 2; k++) {
+            OWN(dpi_records) records = read_records(
+                "number.csv", k ? "text\none\ntwo\nmore\n" : "text\none\ntwo\n", NULL);
+            dpi_augpe_options o = options_of(records);
+            o.adjacency = adjacency, o.n_units = 100;
+            dpi_augpe *f = open_augpe(&o);
+            assert_ok(dpi_claim_write(dpi_augpe_claim_of(f), &json[k], ERR));
+            dpi_augpe_free(f);
+        }
+        assert_int_equal(strcmp(json[0], json[1]) == 0, adjacency == DPI_ADJACENCY_ADD_REMOVE);
+        free(json[0]), free(json[1]);
+    }
+}
+
 TEST(test_options) {
     dpi_augpe_options o;
 #define REFUSES_OPTION(change, part) o = options_of(by_record), change, assert_not_opened(&o, part)

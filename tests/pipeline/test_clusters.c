@@ -1,5 +1,8 @@
 /* Groups of similar records: what a unit's group follows from, and what is refused. Audits
  * of releases have whole ones and their neighbours, tests/tools/clusters.sh the command. */
+#include <jansson.h>
+
+#include "base/text.h"
 #include "pipeline/release/release.h"
 #include "tests/pipeline/records_of.h"
 #include "tests/support/tiny_model.h"
@@ -81,6 +84,41 @@ TEST(test_own_content) {
         assert_int_equal(groups[i], i % 3 == 0 ? -1 : i == 7 ? all[4] : all[N - 1 - i]);
     groups_of(&letters[9], 1, groups);
     assert_int_equal(groups[0], all[9]);
+}
+
+/* Units of two records, those of one after the other or all first ones before all second ones: the
+ * first record tells the group. So it does where texts see those that were released before them. */
+TEST(test_units) {
+    enum { N_UNITS = 8 };
+    int32_t all[N];
+    groups_of(letters, N, all);
+    for (int way = 0; way < 4; way++) {
+        json_t *line = NULL;
+        dpi_text lines = {0};
+        dpi_records_options ro;
+        dpi_records *records;
+        dpi_release *r;
+        dpi_records_options_init(&ro);
+        ro.unit_field = "who";
+        for (int i = 0; i < 2 * N_UNITS; i++) {
+            const int unit = way % 2 ? i / 2 : i % N_UNITS, second = way % 2 ? i % 2 : i / N_UNITS;
+            line = json_pack("{s:s, s:i}", "text", letters[second * N_UNITS + unit], "who", unit);
+            char *json = json_dumps(line, JSON_COMPACT);
+            dpi_text_add(&lines, "%s\n", json);
+            json_decref(line);
+            free(json);
+        }
+        assert_ok(dpi_records_open_buffer(lines.data, lines.n_bytes, DPI_RECORD_LINE, &ro, &records,
+                                          ERR));
+        dpi_release_options o = options_of(records);
+        o.method.max_per_unit = 3, o.n_released = way < 2 ? 0 : 1;
+        assert_ok(dpi_release_open(&o, &r, ERR));
+        assert_ok(dpi_release_begin(r, ERR));
+        assert_memory_equal(r->source.group_of, all, N_UNITS * sizeof *all);
+        dpi_release_free(r);
+        dpi_records_close(records);
+        free(lines.data);
+    }
 }
 
 static void expect(const dpi_release_options *o, dpi_status status, const char *part) {

@@ -113,6 +113,7 @@ TEST(test_examples) {
                                             NULL,       NULL, long_one,   NULL};
     check_examples(false, 1, of_records, 13);
     check_examples(true, 4, of_persons, 9);
+    check_examples(true, 3, of_persons, 9); /* a has as many as one may have */
     check_examples(true, 2, first_two, 8); /* a's second record is empty, and counts */
 }
 
@@ -209,6 +210,19 @@ TEST(test_resume) {
     o.lr = .5;
     f = open_finetune(&o);
     assert_error(dpi_finetune_begin(f, ERR), FORMAT, "another configuration");
+}
+
+/* The last step is kept wherever it stands between two checkpoints: drawn again it would be one
+ * more than what was paid for. */
+TEST(test_last_step) {
+    dpi_finetune_options o = say_options(by_record);
+    o.checkpoint = path_in(dir, "last-step"), o.checkpoint_steps = 4, o.seeded = 0;
+    OWN(dpi_finetune) f = begin(&o);
+    steps(f, 6);
+    dpi_finetune_free(f);
+    f = begin(&o);
+    assert_int_equal(dpi_finetune_steps_done(f), 6);
+    assert_error(dpi_finetune_step(f, ERR), STATE, "all 6 steps are done");
 }
 
 /* The mean loss of public records is that of a session with the adapter, and moves with it. */
@@ -313,6 +327,67 @@ TEST(test_ledger) {
     assert_int_equal(dpi_finetune_begin(f, ERR), DPI_STATUS_BUDGET);
     assert_null(f->examples.of);
     assert_error(dpi_finetune_step(f, ERR), STATE, "has not begun");
+}
+
+static void assert_not_begun(const dpi_finetune_options *o, const char *part) {
+    OWN(dpi_finetune) f = open_finetune(o);
+    assert_error(dpi_finetune_begin(f, ERR), FORMAT, part);
+    assert_null(f->examples.of);
+}
+
+/* A charge of a training of five steps where there are six. */
+static void charge_five(dpi_ledger *ledger) {
+    DEFAULTS(dpi_cost, cost);
+    DEFAULTS(dpi_charge_request, request);
+    assert_ok(dpi_cost_add(&cost, DPI_COST_GAUSSIAN, 5, 4, .4, ERR));
+    request.cost = &cost, request.method = "gradients";
+    assert_ok(dpi_ledger_reserve(ledger, "people", &request, NULL, ERR));
+}
+
+/* A training that goes on is one of the same numbers, of the dataset that has paid for it, and its
+ * charge is there: of its amount, and counted. */
+TEST(test_held_to_its_charge) {
+    static const char other[] = "another configuration", missing[] = "is not in the ledger";
+    dpi_finetune_options o = say_options(by_person);
+    o.seeded = 0, o.sigma = 4, o.checkpoint = path_in(dir, "held");
+    for (int k = 0; k < 2; k++) {
+        OWN(dpi_ledger) ledger = open_ledger(3, 1e-4, DPI_SCOPE_DATASET);
+        DEFAULTS(dpi_dataset_options, dataset);
+        dataset.name = "others", dataset.epsilon = 3, dataset.delta = 1e-4;
+        assert_ok(dpi_ledger_add(ledger, &dataset, ERR));
+        o.ledger = ledger, o.dataset = "people";
+        if (k == 1) { /* the checkpoint is that of the ledger before */
+            charge_five(ledger);
+            assert_not_begun(&o, missing);
+            break;
+        }
+        OWN(dpi_finetune) f = begin(&o);
+        steps(f, 1);
+        assert_ok(dpi_finetune_keep(f, ERR));
+        const int64_t charge = f->charge;
+        dpi_finetune_free(f), f = NULL;
+#define OTHER(change)                                                                              \
+    do {                                                                                           \
+        dpi_finetune_options changed = o;                                                          \
+        changed.change;                                                                            \
+        assert_not_begun(&changed, other);                                                         \
+    } while (0)
+        OTHER(max_per_unit = 3);
+        OTHER(n_units = 11);
+        OTHER(n_steps = 7);
+        OTHER(delta = 2e-3);
+        OTHER(sigma = 4.1);
+        OTHER(n_expected = 3);
+        OTHER(clip = .5);
+        OTHER(dataset = "others");
+        OTHER(ledger = NULL);
+#undef OTHER
+        OWN(dpi_finetune) same = begin(&o);
+        assert_int_equal(dpi_finetune_steps_done(same), 1);
+        dpi_finetune_free(same), same = NULL;
+        assert_ok(dpi_ledger_give_back(ledger, charge, ERR));
+        assert_not_begun(&o, missing);
+    }
 }
 
 TEST(test_spent) {

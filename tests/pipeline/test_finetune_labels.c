@@ -275,6 +275,30 @@ TEST(test_once) {
     assert_true(intact && claim.epsilon > .01);
 }
 
+/* A training goes on with the labels and the noise of its histogram that it was begun with. */
+TEST(test_other_labels) {
+    static const char *const turned[] = {"bad\tbook", "good\tbook", "good\tpen", "bad\tpen",
+                                         "odd\that"};
+    OWN(dpi_records) records = open_labelled("r.csv", csv);
+    dpi_finetune_options o = options_of(records);
+    o.checkpoint = path_in(dir, "labels"), o.checkpoint_steps = 1;
+    OWN(dpi_finetune) f = begin(&o);
+    dpi_finetune_free(f);
+    for (int i = 0; i < 3; i++) {
+        dpi_finetune_options changed = o;
+        if (i == 0)
+            changed.histogram_epsilon = .5;
+        else if (i == 1)
+            changed.labels = turned;
+        else
+            changed.mismatch = .3;
+        f = open_finetune(&changed);
+        assert_error(dpi_finetune_begin(f, ERR), FORMAT, "another configuration");
+        dpi_finetune_free(f);
+    }
+    f = begin(&o);
+}
+
 /* What a ledger is charged with more, at its order A, is the divergence of randomised response. */
 TEST(test_charge) {
     OWN(dpi_records) records = open_labelled("r.csv", csv);

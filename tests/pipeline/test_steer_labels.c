@@ -19,6 +19,8 @@
 enum { N = 2 * N_EMBD };
 static const char *const both[] = {"b_2", "c"}, *const turned[] = {"c", "b_2"};
 
+static const dpi_model *deeper; /* of three layers, of which two are steered; NULL: the usual one */
+
 static dpi_records *labelled(const char *name, const char *text, bool units) {
     DEFAULTS(dpi_records_options, o);
     o.unit_field = units ? "who" : NULL, o.label_field = "kind";
@@ -26,9 +28,12 @@ static dpi_records *labelled(const char *name, const char *text, bool units) {
 }
 
 static dpi_steer_options about_kinds(const dpi_records *records, const dpi_records *texts) {
+    static const int32_t two_layers[] = {1, 2};
     dpi_steer_options o = say_options(records);
     o.instruction = (dpi_bytes){"say {label}", 11}, o.public_texts = texts;
     o.sigma = 0, o.epsilon = INFINITY, o.n_positions = 3 * POSITIONS;
+    if (deeper)
+        o.model = deeper, o.layers = two_layers, o.n_layers = 2;
     return o;
 }
 
@@ -45,10 +50,13 @@ static dpi_steer *alone(const char *text, const char *public_text, bool describe
 }
 
 static void check_alone(const dpi_steer *s, int32_t label, const dpi_steer *one) {
-    const int64_t at = label * N_EMBD, n = s->width;
+    const int64_t n = s->n_one, n_states = s->n_states, n_layers = s->n_layers;
     assert_memory_equal(s->sum + label * n, one->sum, (size_t)n * sizeof *s->sum);
-    assert_memory_equal(s->vectors + at, one->vectors, N_EMBD * sizeof *s->vectors);
-    assert_true(s->at.size[label] == one->at.size[0] && s->at.spread[label] == one->at.spread[0]);
+    assert_memory_equal(s->vectors + label * n_states, one->vectors,
+                        (size_t)n_states * sizeof *s->vectors);
+    for (int64_t l = 0; l < n_layers; l++)
+        assert_true(s->at.size[label * n_layers + l] == one->at.size[l] &&
+                    s->at.spread[label * n_layers + l] == one->at.spread[l]);
 }
 
 static void check_labels(bool described, int32_t rank) {
@@ -76,6 +84,33 @@ TEST(test_each_alone) {
     check_labels(false, N_EMBD);
     check_labels(true, N_EMBD);
     check_labels(false, 2);
+}
+
+/* The last of three labels, and the last of two layers, are like the first ones. */
+TEST(test_three_alone) {
+    static const char *const three[] = {"c", "b_2", "d"};
+    static const char only_d[] = "who,kind,text\ng,d,and g\n";
+    static const char public_d[] = "kind,text\nd,one day\nd,of all\nd,we and they\n";
+    tiny_spec spec = tiny_default();
+    OWN_ARRAY(void) bytes = NULL;
+    spec.n_layer = 3;
+    OWN(dpi_model) opened = tiny_open(&spec, 6, &bytes);
+    for (int32_t rank = 2; rank <= N_EMBD; rank += N_EMBD - 2) {
+        deeper = opened;
+        OWN(dpi_records) records = labelled("all.csv", LABELLED "g,d,and g\n", true);
+        OWN(dpi_records) texts = labelled(
+            "three.csv", PUBLIC_BOTH "d,one day\nd,of all\nd,we and they\n", false);
+        dpi_steer_options o = about_kinds(records, texts);
+        o.labels = three, o.n_labels = 3, o.rank = rank;
+        OWN(dpi_steer) s = released(&o);
+        OWN(dpi_steer) c = alone(ONLY_C, PUBLIC_C, false, rank);
+        OWN(dpi_steer) b = alone(ONLY_B, PUBLIC_B, false, rank);
+        OWN(dpi_steer) d = alone(only_d, public_d, false, rank);
+        deeper = NULL;
+        check_alone(s, 0, c);
+        check_alone(s, 1, b);
+        check_alone(s, 2, d);
+    }
 }
 
 /* A label that means something has the vectors of records that have its meaning as their label, in

@@ -102,6 +102,32 @@ TEST(test_part) {
     }
 }
 
+/* Of several layers each has directions of its own, and what is released of it is its part in
+ * these. */
+TEST(test_part_of_each_layer) {
+    static const int32_t layers[] = {1, 2};
+    enum { RANK = 3 };
+    OWN(dpi_records) texts = lines("more.csv", MORE_TEXTS, NULL);
+    OWN_ARRAY(void) bytes = NULL;
+    tiny_spec spec = tiny_default();
+    spec.n_layer = 3;
+    OWN(dpi_model) deeper = tiny_open(&spec, 6, &bytes);
+    dpi_steer_options o = about_records(texts, RANK);
+    o.model = deeper, o.layers = layers, o.n_layers = 2, o.clip = 100;
+    OWN(dpi_steer) s = released(&o);
+    o.rank = N_EMBD;
+    OWN(dpi_steer) whole = released(&o);
+    for (int l = 0; l < 2; l++)
+        for (int k = 0; k < RANK; k++) {
+            double of_whole[N_EMBD];
+            for (int i = 0; i < N_EMBD; i++)
+                of_whole[i] = (double)whole->sum[l * N_EMBD + i];
+            const double *row = s->at.basis + (l * RANK + k) * N_EMBD;
+            const double found = (double)s->sum[l * RANK + k], wanted = product(row, of_whole);
+            assert_true(fabs(found - wanted) <= 100 + 1e-4 * fabs(wanted)); /* it is rounded */
+        }
+}
+
 /* A unit moves the sum by at most D of the numbers that are released, and by all of it where every
  * unit is clipped. */
 TEST(test_moves) {

@@ -80,6 +80,8 @@ TEST(test_steered_run) {
     REFUSES_RUN(ARG, (o.records = by_person, o.method.max_per_unit = 2), "the vectors are of 7");
     REFUSES_RUN(UNSUPPORTED, (o.method.accountant = DPI_ACCOUNTANT_BR, o.method.rho = 0,
                               o.method.epsilon = 1), "found the accountant br");
+    REFUSES_RUN(UNSUPPORTED, (o.method.subsample = .5, o.n_texts = 2, o.method.rho = 0,
+                              o.method.epsilon = 1), "found secret assignment");
     REFUSES_RUN(UNSUPPORTED, (o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE, o.n_texts = 2),
                 "steered: found add-remove");
     REFUSES_RUN(ARG, o.model = model, "found a model without a control vector");
@@ -97,10 +99,40 @@ TEST(test_steered_run_of_other_units) {
     dpi_release *r = NULL;
     assert_error(dpi_release_open(&o, &r, ERR), ARG, "of 3 units of at most 0 records");
     dpi_model_close(with);
+    OWN(dpi_steer) more = NULL; /* of persons, but of other numbers of their records */
+    with = steered_model(persons, 1.5, &more);
+    o = about(with, persons), o.method.max_per_unit = 4;
+    assert_ok(dpi_release_open(&o, &r, ERR));
+    dpi_release_free(r), r = NULL;
+    o.method.max_per_unit = 3;
+    assert_error(dpi_release_open(&o, &r, ERR), ARG, "of 3 units of at most 4 records");
+    dpi_model_close(with);
     OWN(dpi_steer) loud = NULL;
     with = steered_model(alone, 0, &loud);
     o = about(with, alone);
     assert_error(dpi_release_open(&o, &r, ERR), ARG, "the vectors have no noise");
+    dpi_model_close(with);
+}
+
+/* A ledger has a charge of the vectors already; and where somebody knows the noise of these, what
+ * the system draws for texts does not hide it. */
+TEST(test_steered_run_and_its_bits) {
+    OWN(dpi_ledger) ledger = open_ledger(50, 1e-5, DPI_SCOPE_DATASET);
+    OWN(dpi_steer) s = NULL;
+    dpi_model *with = steered_model(by_record, 1.5, &s);
+    dpi_release_options o = about(with, by_record);
+    dpi_release *r = NULL;
+    assert_int_equal(claim_of(&o).randomness, DPI_RANDOMNESS_SYSTEM);
+    o.ledger = ledger, o.dataset = "people";
+    assert_error(dpi_release_open(&o, &r, ERR), ARG, "steered: found a ledger");
+    dpi_model_close(with);
+    OWN(dpi_steer) known = NULL;
+    const dpi_steer_options so = say_options(by_record);
+    with = steered_by(&so, &known);
+    o = about(with, by_record);
+    const dpi_claim claim = claim_of(&o);
+    assert_int_equal(claim.randomness, DPI_RANDOMNESS_SEED);
+    assert_false(dpi_claim_is_private(&claim));
     dpi_model_close(with);
 }
 
@@ -112,6 +144,7 @@ TEST(test_steered_run_of_labels) {
     ro.label_field = "kind";
     OWN(dpi_records) kinds = read_records("kinds.csv", "kind,text\nb,one\na,two\nb,more\n", &ro);
     OWN(dpi_records) others = read_records("others.csv", "kind,text\nb,one\na,two\nc,x\n", &ro);
+    OWN(dpi_records) longer = read_records("longer.csv", "kind,text\nb,one\nab,two\na,x\n", &ro);
     OWN(dpi_records) loose = read_records("loose.csv", "text\none\ntwo\nmore\n", NULL);
     OWN(dpi_records) texts = read_records(
         "texts.csv", "kind,text\na,abc\na,some more\nb,a letter\nb,and others\n", &ro);
@@ -143,6 +176,8 @@ TEST(test_steered_run_of_labels) {
     dpi_plan_free(&plan);
     o = about(with, others), o.batch = 1;
     assert_error(dpi_release_open(&o, &r, ERR), ARG, "found texts of 'c'");
+    o = about(with, longer), o.batch = 1; /* it begins with a label */
+    assert_error(dpi_release_open(&o, &r, ERR), ARG, "found texts of 'ab'");
     o = about(with, loose);
     assert_error(dpi_release_open(&o, &r, ERR), UNSUPPORTED, "the vectors are of 2 labels");
     dpi_model_close(with);

@@ -114,3 +114,29 @@ TEST(test_noise) {
         dpi_tuner_free(t);
     }
 }
+
+enum { BITS_UNITS = 64 };
+
+/* The bits that a unit is told; of no unit a row. */
+static bool note_bits(void *user, int64_t unit, int32_t k, uint64_t bits, const dpi_row_buffer *b,
+                      dpi_row *row) {
+    (void)k, (void)b, (void)row;
+    ((uint64_t *)user)[unit] = bits;
+    return false;
+}
+
+/* Each unit has bits of its own in each step, from the system: 384 words of 64 bits, of which two
+ * are the same with a chance of 4e-15. */
+TEST(test_bits_of_units) {
+    static uint64_t all[N_STEPS * BITS_UNITS];
+    dpi_tuner *t = open_tuner(1, 1);
+    for (int s = 0; s < N_STEPS; s++) {
+        const dpi_tuner_units units = {
+            .n = BITS_UNITS, .row = note_bits, .user = all + s * BITS_UNITS};
+        assert_ok(dpi_tuner_step(t, &units, ERR));
+    }
+    for (int i = 0; i < N_STEPS * BITS_UNITS; i++)
+        for (int j = 0; j < i; j++)
+            assert_true(all[i] != all[j]);
+    dpi_tuner_free(t);
+}
