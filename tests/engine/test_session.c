@@ -97,6 +97,8 @@ TEST(test_options) {
         else
             memcpy((char *)&o + bad[i].offset, &bad[i].value, sizeof bad[i].value);
         assert_error(dpi_session_create(model, &o, &s, ERR), ARG, bad[i].message);
+        if (bad[i].offset == offsetof(dpi_session_options, n_seq)) /* it may be private */
+            assert_string_equal(ERR->message, bad[i].message);
         assert_null(s);
     }
 }
@@ -111,8 +113,10 @@ TEST(test_limits) {
     assert_error(dpi_session_prefill(s, 2, tokens, 1, NULL, ERR), ARG,
                  "sequence 2, must be one of the session's");
     assert_error(dpi_session_prefill(s, 0, tokens, 11, NULL, ERR), LIMIT, "context of 10");
+    assert_null(strstr(ERR->message, "11")); /* how long a prompt is may be private */
     tokens[1] = 320;
     assert_error(dpi_session_prefill(s, 0, tokens, 2, NULL, ERR), ARG, "0..319");
+    assert_null(strstr(ERR->message, "320")); /* and so may its tokens be */
     assert_int_equal(dpi_session_length(s, 0), 0);
     tokens[1] = 6;
     prefill(s, 0, tokens, 10);
@@ -233,6 +237,8 @@ TEST(test_features_last) {
         assert_ok(dpi_session_features(s, 0, one, ERR));
         assert_memory_equal(one, all + i * N_EMBD, sizeof one);
     }
+    dpi_session_reset(s, 0); /* of what was there nothing is told */
+    assert_error(dpi_session_features(s, 0, one, ERR), STATE, "after a prefill");
     dpi_session_free(s);
 }
 
@@ -260,6 +266,60 @@ TEST(test_wiped) {
         assert_true(logits[i] == 0);
     assert_int_equal(s->kv.seqs[1].lists[DPI_KV_ALL].n, 0);
     dpi_session_free(s);
+}
+
+/* What is looked at when it is given back (linked with -Wl,--wrap=free). */
+static struct {
+    const unsigned char *at, *data;
+    size_t n_bytes;
+    bool is_back, is_wiped;
+} watched[4];
+static size_t n_watched;
+
+void __real_free(void *p);
+void __wrap_free(void *p);
+
+void __wrap_free(void *p) {
+    for (size_t i = 0; p && i < n_watched; i++) {
+        if (watched[i].at != p)
+            continue;
+        watched[i].is_back = watched[i].is_wiped = true;
+        for (size_t k = 0; k < watched[i].n_bytes; k++)
+            watched[i].is_wiped &= watched[i].data[k] == 0;
+    }
+    __real_free(p);
+}
+
+/* `before`: bytes of the block in front of the data. It holds something. */
+static void watch(const unsigned char *data, size_t before, size_t n_bytes) {
+    bool is_empty = true;
+    for (size_t k = 0; k < n_bytes; k++)
+        is_empty &= data[k] == 0;
+    assert_false(is_empty);
+    watched[n_watched].at = data - before, watched[n_watched].data = data;
+    watched[n_watched].n_bytes = n_bytes, watched[n_watched].is_back = false;
+    n_watched++;
+}
+
+/* And nothing of what the tokens have become: caches, a recurrent state, and the one at a pin. */
+TEST(test_caches_are_wiped) {
+    enum { PIN = 20, N = 40, HEAD = 64 };
+    require_data("arch/qwen35-A.gguf");
+    dpi_model *recurrent = open_shared("arch/qwen35-A.gguf");
+    dpi_session *s = open_session(recurrent, NULL, 1, 64);
+    const dpi_kv_seq *seq = &s->kv.seqs[0];
+    assert_ok(dpi_session_pin(s, 0, PIN, ERR));
+    prefill(s, 0, ascending, N);
+    watch(seq->lists[DPI_KV_ALL].blocks[0], HEAD, s->kv.block_bytes[DPI_KV_ALL] - HEAD);
+    watch(seq->state, 0, s->kv.state_bytes);
+    watch(seq->pinned[0], 0, s->kv.state_bytes);
+    dpi_session_reset(s, 0);
+    const size_t n = n_watched;
+    n_watched = 0;
+    for (size_t i = 0; i < n; i++)
+        assert_true(watched[i].is_back && watched[i].is_wiped);
+    dpi_session_free(s);
+    dpi_model_close(recurrent);
 }
 
 static int64_t distinct_blocks(const dpi_session *s, dpi_kv_kind kind) {

@@ -1,5 +1,6 @@
 /* A batch of secret size may be large: equal records are in one batch under add/remove, and a
  * failure there would tell of it. */
+#include "base/text.h"
 #include "dpinfer/release.h"
 #include "tests/pipeline/records_of.h"
 #include "tests/support/tiny_model.h"
@@ -52,3 +53,34 @@ static void draw_all(int32_t n_parallel) {
 TEST(test_equal_records) { draw_all(1); }
 
 TEST(test_texts_side_by_side) { draw_all(N_TEXTS); }
+
+/* A batch for which there are no sequences is refused, and how many records it has is not told. */
+TEST(test_too_many) {
+    enum { N_UNITS = 16400, PER_UNIT = 64 };
+    const tiny_spec spec = tiny_default();
+    void *image;
+    dpi_text rows = {0};
+    dpi_records *records;
+    dpi_records_options ro;
+    dpi_release *release;
+    dpi_release_options o;
+    dpi_model *model = tiny_open(&spec, 1, &image);
+    for (int i = 0; i < N_UNITS; i++)
+        dpi_text_add(&rows, "{\"text\":\"a\",\"who\":%d}\n", i);
+    dpi_records_options_init(&ro);
+    ro.unit_field = "who";
+    assert_ok(
+        dpi_records_open_buffer(rows.data, rows.n_bytes, DPI_RECORD_LINE, &ro, &records, ERR));
+    dpi_release_options_init(&o);
+    o.model = model, o.records = records;
+    o.n_tokens = N_TOKENS, o.n_texts = 1, o.batch = 8, o.session.n_ctx = 64;
+    o.method.rho = 1, o.method.max_per_unit = PER_UNIT;
+    o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE;
+    assert_ok(dpi_release_open(&o, &release, ERR));
+    assert_error(dpi_release_begin(release, ERR), LIMIT, "a batch has more than 1048576 records");
+    dpi_release_free(release);
+    dpi_records_close(records);
+    free(rows.data);
+    dpi_model_close(model);
+    free(image);
+}
