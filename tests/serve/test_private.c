@@ -327,11 +327,12 @@ TEST(releases_an_answer_once) {
     forget(&v);
 }
 
-/* Alice may spend what one answer costs and a little, and Bob what the dataset has. */
+/* Alice may spend what one answer costs and a little, Bob what the dataset has, Carol nothing. */
 TEST(holds_shares) {
     static const char tokens[] =
         "alice ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad letters=0.2\n"
-        "bob e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n";
+        "bob e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n"
+        "carol 3608bca1e44ea6c4d268eb6db02260269892c0b42b86bbf1e77a6fa16c3c9282 letters=0\n";
     static const struct {
         int code;
         const char *head;
@@ -343,19 +344,25 @@ TEST(holds_shares) {
         {200, "Authorization: Bearer abc\r\nIdempotency-Key: k\r\n"}, /* free */
         {200, "Authorization: Bearer \r\n"},
         {401, "Authorization: Bearer abd\r\n"},
+        {403, "Authorization: Bearer xyz\r\n"},
     };
     service v = {0};
+    char report[160];
     assert_ok(principals_parse("tokens", tokens, strlen(tokens), &v.p, ERR));
     start(&v, letters(-1, NULL, ""), "", false);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const char *reply = expect_reply(&v, all[i].code, "POST", CHAT, all[i].head, body);
+        if (i == 0)
+            assert_int_equal(sscanf(member(reply, "privacy", "report"), "\"%150[^\"]", report), 1);
         if (all[i].code == 403) {
             const double left = atof(member(reply, "error", "remaining"));
             assert_string_equal(member(reply, "error", "type"), "\"privacy_budget_exceeded\"");
-            assert_true(left > 0 && left < .2 * 5);
+            assert_true(strstr(all[i].head, "xyz") ? left == 0 : left > 0 && left < .2 * 5);
         }
     }
     assert_int_equal(count_charges(&v), 3);
+    expect_reply(&v, 200, "GET", report, "Authorization: Bearer abc\r\n", "");
+    expect_reply(&v, 404, "GET", report, "Authorization: Bearer \r\n", ""); /* it is Alice's */
     forget(&v);
     principals_free(v.p);
 }
@@ -389,6 +396,89 @@ TEST(has_a_sum_for_each_unit) {
     assert_string_equal(null, first_null);
 }
 
+/* What is said about these records of p0, p1 and nobody, in one batch. */
+static const char *answer_about(const char *lines) {
+    service v = {0};
+    start(&v, lines, ",unit=who,scope=unit,batch=3,max-per-unit=3,epsilon=100000,pace=none", false);
+    const char *said = member(
+        expect_reply(&v, 200, "POST", CHAT, "",
+                     LETTERS("\"epsilon\": 800", "\"max_tokens\": 24, " QUESTION)),
+        "choices", "message");
+    forget(&v);
+    return said;
+}
+
+/* Each unit has its own records, as many as it may, and has paid for itself: which of them stands
+ * first changes nothing, and each record does. One without an ID is null. */
+TEST(has_all_records_of_a_unit) {
+#define RECORD(text, who) "{\"text\": \"" text "\", \"who\": " who "}\n"
+#define TWO RECORD("Ticket 5: the printer is red.", "0") RECORD("No water in room 31.", "0")
+#define P0 TWO RECORD("A door that does not close.", "0")
+#define P1 RECORD("The lamp is dark.", "1")
+#define NOBODY RECORD("My mail is lost.", "null")
+    const char *all = answer_about(P0 P1 NOBODY);
+    assert_string_equal(all, answer_about(P1 P0 NOBODY));
+    assert_string_equal(all, answer_about(NOBODY P0 P1));
+    assert_string_equal(all, answer_about(P1 NOBODY P0));
+    assert_string_not_equal(all, answer_about(TWO P1 NOBODY));
+    assert_string_not_equal(all, answer_about(P0 NOBODY NOBODY));
+#undef RECORD
+#undef TWO
+#undef P0
+#undef P1
+#undef NOBODY
+}
+
+/* What questions are told, each about the next label of `labels`, '-' none,
+ * and then with a delta of its own. */
+static void answer_of_labels(const char *lines, const char *labels, const char **said) {
+    service v = {0};
+    char question[512], more[32], path[160];
+    start(&v, lines, ",label=kind,batch=1,epsilon=100000,pace=none", false);
+    for (int i = 0; labels[i]; i++) {
+        const bool has_label = labels[i] != '-';
+        if (has_label)
+            snprintf(more, sizeof more, ", \"label\": \"%c\"", labels[i]);
+        else
+            snprintf(more, sizeof more, ", \"delta\": 1e-9");
+        snprintf(question, sizeof question,
+                 LETTERS("\"epsilon\": 800%s", "\"max_tokens\": 24, " QUESTION), more);
+        const char *reply = expect_reply(&v, 200, "POST", CHAT, "", question);
+        said[i] = member(reply, "choices", "message");
+        assert_true(atof(member(reply, "privacy", "delta")) == (has_label ? 1e-4 : 1e-9));
+        assert_int_equal(sscanf(member(reply, "privacy", "report"), "\"%150[^\"]", path), 1);
+        const char *report = expect_reply(&v, 200, "GET", path, "", "");
+        assert_int_equal(strstr(report, "\"labels\": \"public\"") != NULL, has_label);
+    }
+    forget(&v);
+}
+
+/* Each label's batches are those that it has alone, one after the other, whatever others are asked
+ * about between them. */
+TEST(counts_within_a_label) {
+    static const char *const lines[] = {
+        "{\"text\": \"Ticket 5: the printer is red.\", \"kind\": \"a\"}\n",
+        "{\"text\": \"The lamp is dark.\", \"kind\": \"b\"}\n",
+        "{\"text\": \"No water in room 31.\", \"kind\": \"b\"}\n",
+        "{\"text\": \"My mail is lost.\", \"kind\": \"a\"}\n",
+        "{\"text\": \"Ticket 7: a door that does not close.\", \"kind\": \"b\"}\n"};
+    static const char order[] = "ab-babab";
+    const char *alone[2][4], *both[sizeof order - 1];
+    char all[512] = "", of[2][512] = {"", ""};
+    for (int i = 0; i < 5; i++) {
+        strcat(all, lines[i]);
+        strcat(of[strstr(lines[i], "\"b\"") != NULL], lines[i]);
+    }
+    answer_of_labels(of[0], "aaa", alone[0]);
+    answer_of_labels(of[1], "bbbb", alone[1]);
+    assert_string_not_equal(alone[0][0], alone[0][1]); /* the records matter */
+    assert_string_not_equal(alone[1][0], alone[1][1]);
+    answer_of_labels(all, order, both);
+    for (int i = 0, n[2] = {0}; order[i]; i++)
+        if (order[i] != '-')
+            assert_string_equal(both[i], alone[order[i] - 'a'][n[order[i] - 'a']++]);
+}
+
 /* An answer whose row is there: with a charge it is lost, without one it never was. */
 TEST(settles_what_a_crash_left) {
     service v = {0};
@@ -420,6 +510,9 @@ TEST(settles_what_a_crash_left) {
     assert_true(found.state == STORED_LOST && found.charge == 1);
     assert_ok(store_find(d.store, "", "free", &found, ERR));
     assert_int_equal(found.state, STORED_NONE);
+    int64_t spent;
+    assert_ok(store_spent(d.store, "", "letters", &spent, ERR));
+    assert_int_equal(spent, charged.amount); /* what is lost was paid for */
     datasets_close(&d);
     remove_dir(v.dir);
 }
