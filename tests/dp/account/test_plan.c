@@ -128,6 +128,10 @@ TEST(test_budgets_are_refused_with_the_reason) {
     REFUSED(ARG, "denominator is -1", o.denominator = -1);
     REFUSED(ARG, "clip is 1: only the accountant filter", o.clip = 1);
     REFUSED(ARG, "subsample is 1.5", o.subsample = 1.5);
+    REFUSED(UNSUPPORTED, "a pace is not proven for the method tang", o.method = DPI_METHOD_TANG,
+            o.pace = DPI_PACE_TOP, o.pace_theta = .5);
+    REFUSED(UNSUPPORTED, "the pace 'share' is not proven for the method amin",
+            o.method = DPI_METHOD_AMIN, o.pace = DPI_PACE_SHARE, o.pace_share = 1);
     REFUSED(ARG, "denominator is 0: with add/remove", o.adjacency = DPI_ADJACENCY_ADD_REMOVE);
     REFUSED(UNSUPPORTED, "rho: found a budget with the accountant br",
             o.accountant = DPI_ACCOUNTANT_BR);

@@ -152,6 +152,38 @@ TEST(test_refused) {
     assert_ok(step_merged(a, 0, n));
 }
 
+/* Whether the sums of a part that was made with these options are drawn from, beside one of the
+ * usual ones. */
+static bool merges_with(const dpi_sampler_options *o) {
+    static int64_t others[SUMS_MAX];
+    uint64_t bits = 1;
+    SAMPLER a = begin_part(make_options(), 3, 0, 2, &bits);
+    SAMPLER b = begin_part(*o, 2, 1, 2, &bits);
+    assert_ok(partial(b, 0, others));
+    assert_ok(partial(a, 0, sums));
+    dpi_status status = dpi_sums_merge(sums, others, n, ERR);
+    if (status == DPI_STATUS_OK)
+        status = step_merged(a, 0, n);
+    assert_true(status == DPI_STATUS_OK || status == DPI_STATUS_ARG);
+    return status == DPI_STATUS_OK;
+}
+
+/* All parts have one set of options: what a record may add to the sums follows from these. */
+TEST(test_other_options) {
+    dpi_sampler_options o = make_options();
+    assert_true(merges_with(&o));
+#define OTHER(change) o = make_options(), change, assert_false(merges_with(&o))
+    OTHER(o.max_per_unit = 2);
+    OTHER(o.center = 1);
+    OTHER(o.adjacency = DPI_ADJACENCY_ZERO_OUT);
+    OTHER((o.accountant = DPI_ACCOUNTANT_FILTER, o.clip = 2));
+    OTHER(o.denominator = B + 1);
+    OTHER(o.tau = 1.5);
+    OTHER(o.rho = 2);
+    OTHER(o.n_tokens = T + 1);
+#undef OTHER
+}
+
 /* As many parts as there may be: their bits are in eight entries of the header. */
 TEST(test_most_parts) {
     enum { N = DPI_PARTS_MAX };
