@@ -225,12 +225,14 @@ static const char *encoding_hint(const char *content, size_t n_bytes) {
 dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, char delimiter,
                         const dpi_csv_column *columns, int32_t n_columns, dpi_error *err) {
     csv_state s = {.delimiter = delimiter, .columns = columns, .n_columns = n_columns,
-                   .wanted = {-1, -1, -1}, .in_header = true, .last_end = -1};
+                   .in_header = true, .last_end = -1};
     dpi_status status = DPI_STATUS_OK;
     size_t at = 0;
     if (n_bytes == 0)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s is empty: a .csv begins with a header row",
                         name);
+    for (int32_t c = 0; c < n_columns; c++)
+        s.wanted[c] = -1;
     if (!dpi_is_utf8(content, next_line(content, n_bytes, 0)))
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "%s: its header row is not of the encoding%s", name,

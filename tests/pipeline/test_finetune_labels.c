@@ -73,6 +73,34 @@ TEST(test_fields) {
     assert_error(dpi_records_open(path_in(dir, "r.csv"), &o, &none, ERR), ARG, "n_label_fields");
 }
 
+/* As many fields as there may be, beside an ID and the text: each is found, wherever its column is,
+ * and each that is not there is missed. */
+TEST(test_most_fields) {
+    enum { MOST = DPI_LABEL_FIELDS_MAX };
+    static const char *const fields[MOST] = {"f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7"};
+    DEFAULTS(dpi_records_options, o);
+    o.unit_field = "id", o.label_fields = fields, o.n_label_fields = MOST;
+    for (int first = 0; first < MOST; first++) {
+        char header[64] = "id", row[64] = "a", content[160], label[32] = "";
+        for (int i = 0; i < MOST; i++) {
+            const int f = (first + i) % MOST;
+            sprintf(header + strlen(header), ",f%d%s", f, i == 4 ? ",text" : "");
+            sprintf(row + strlen(row), ",v%d%s", f, i == 4 ? ",one" : "");
+            sprintf(label + strlen(label), "%sv%d", i ? "\t" : "", i);
+        }
+        snprintf(content, sizeof content, "%s\n%s\n", header, row);
+        OWN(dpi_records) records = read_records("most.csv", content, &o);
+        assert_label(records, 0, label);
+        char *last = strstr(content, fields[first]), missing[32];
+        last[1] = 'x'; /* of the header */
+        snprintf(missing, sizeof missing, "no column '%s'", fields[first]);
+        write_file(path_in(dir, "missing.csv"), content, strlen(content));
+        dpi_records *none = NULL;
+        assert_error(dpi_records_open(path_in(dir, "missing.csv"), &o, &none, ERR), FORMAT,
+                     missing);
+    }
+}
+
 /* ---- Instructions ---------------------------------------------------------------------------- */
 
 /* Each is that of the text with the values in it. */
@@ -297,6 +325,45 @@ TEST(test_other_labels) {
         dpi_finetune_free(f);
     }
     f = begin(&o);
+}
+
+/* Whichever unit has spent what it may: no record of it is read and it is in no count, and those
+ * before and behind it are, also when the training goes on. */
+TEST(test_who_pays) {
+    static const char people[] = "id,thing,text,mood\na,book,one,good\nb,pen,two,bad\n"
+                                 "a,book,three,good\nc,hat,four,odd\n";
+    static const char ids[] = "abc", owners[] = "abac";
+    static const int32_t label_of[] = {0, 3, 4};
+    DEFAULTS(dpi_records_options, ro);
+    ro.unit_field = "id", ro.label_fields = names, ro.n_label_fields = 2;
+    OWN(dpi_records) records = read_records("payers.csv", people, &ro);
+    for (int spent = 0; spent < 3; spent++) {
+        const void *const id[] = {ids + spent};
+        const size_t n_bytes[] = {1};
+        uint8_t paid = 0;
+        const dpi_ledger_units units = {.n = 1, .ids = id, .n_bytes = n_bytes, .pays = &paid};
+        OWN(dpi_ledger) ledger = open_ledger(8, 1e-3, DPI_SCOPE_UNIT);
+        DEFAULTS(dpi_dataset_info, info);
+        DEFAULTS(dpi_charge_request, request);
+        DEFAULTS(dpi_cost, cost);
+        assert_ok(dpi_ledger_info(ledger, "people", &info, ERR));
+        const double all = (double)info.budget / DPI_LEDGER_ONE / info.order;
+        assert_ok(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, .999 * all, 0, ERR));
+        request.cost = &cost, request.method = "outside", request.units = &units;
+        assert_ok(dpi_ledger_reserve(ledger, "people", &request, NULL, ERR));
+        dpi_finetune_options o = options_of(records);
+        o.ledger = ledger, o.dataset = "people", o.checkpoint = path_in(dir, "who-pays");
+        remove(o.checkpoint);
+        for (int round = 0; round < 2; round++) {
+            int64_t counts[N_LABELS];
+            OWN(dpi_finetune) f = begin(&o);
+            for (int i = 0; owners[i]; i++)
+                assert_int_equal(f->examples.of[i].tokens != NULL, owners[i] != ids[spent]);
+            dpi_examples_count(&f->examples, counts);
+            for (int u = 0; u < 3; u++)
+                assert_int_equal(counts[label_of[u]], u != spent);
+        }
+    }
 }
 
 /* What a ledger is charged with more, at its order A, is the divergence of randomised response. */
