@@ -347,22 +347,26 @@ static void assert_features(const dpi_augpe *f, const char *wanted) {
 
 /* A unit that cannot pay votes nothing, in silence; one without an ID is null. */
 TEST(test_units_pay) {
-    static const void *const ids[] = {"a"};
-    static const size_t n_bytes[] = {1};
-    uint8_t paid = 0;
-    const dpi_ledger_units units = {.n = 1, .ids = ids, .n_bytes = n_bytes, .pays = &paid};
-    OWN(dpi_ledger) ledger = open_ledger(10, 1e-4, DPI_SCOPE_UNIT);
-    dpi_augpe_options o = options_of(by_person);
-    DEFAULTS(dpi_charge_request, request);
-    DEFAULTS(dpi_cost, cost);
-    assert_ok(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, 1.5, 0, ERR));
-    request.cost = &cost, request.method = "outside", request.units = &units;
-    assert_ok(dpi_ledger_reserve(ledger, "people", &request, NULL, ERR));
-    o.seeded = 0, o.ledger = ledger, o.dataset = "people", o.max_per_unit = 2;
-    OWN(dpi_augpe) f = open_augpe(&o);
-    run(f);
-    assert_features(f, "...x.xx");
-    assert_true(f->claim.ledger.charge > 0 && f->claim.ledger.scope == DPI_SCOPE_UNIT);
+    static const char *const spent[] = {"a", "b", "c"}, *const read[] = {"...x.xx", "x.....x",
+                                                                         "x..x.x."};
+    for (int i = 0; i < 3; i++) {
+        const void *const ids[] = {spent[i]};
+        const size_t n_bytes[] = {1};
+        uint8_t paid = 0;
+        const dpi_ledger_units units = {.n = 1, .ids = ids, .n_bytes = n_bytes, .pays = &paid};
+        OWN(dpi_ledger) ledger = open_ledger(10, 1e-4, DPI_SCOPE_UNIT);
+        dpi_augpe_options o = options_of(by_person);
+        DEFAULTS(dpi_charge_request, request);
+        DEFAULTS(dpi_cost, cost);
+        assert_ok(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, 1.5, 0, ERR));
+        request.cost = &cost, request.method = "outside", request.units = &units;
+        assert_ok(dpi_ledger_reserve(ledger, "people", &request, NULL, ERR));
+        o.seeded = 0, o.ledger = ledger, o.dataset = "people", o.max_per_unit = 2;
+        OWN(dpi_augpe) f = open_augpe(&o);
+        run(f);
+        assert_features(f, read[i]);
+        assert_true(f->claim.ledger.charge > 0 && f->claim.ledger.scope == DPI_SCOPE_UNIT);
+    }
 }
 
 /* Null records, and those beyond M, have no features; candidates without any are left out. */
