@@ -91,6 +91,10 @@ TEST(test_most_fields) {
         snprintf(content, sizeof content, "%s\n%s\n", header, row);
         OWN(dpi_records) records = read_records("most.csv", content, &o);
         assert_label(records, 0, label);
+        char *byte = strstr(content, "v7"); /* one that is no UTF-8 */
+        *byte = '\xff';
+        OWN(dpi_records) other = read_records("most.csv", content, &o);
+        assert_label(other, 0, NULL);
         char *last = strstr(content, fields[first]), missing[32];
         last[1] = 'x'; /* of the header */
         snprintf(missing, sizeof missing, "no column '%s'", fields[first]);

@@ -1,5 +1,6 @@
 /* test_labels.c - shares of texts in proportion to counts, ranges of batches. What a release does
  * with labels: tests/tools/labels.sh, and audits of releases. */
+#include "pipeline/records/records.h"
 #include "pipeline/release/labels.h"
 #include "tests/support/support.h"
 
@@ -107,4 +108,40 @@ TEST(test_ranges) {
         assert_int_equal(dpi_labels_of_text(&l, i), labels[i]);
     assert_true(dpi_labels_range(&l, 2).first == 2 && dpi_labels_range(&l, 2).n == 3);
     assert_true(dpi_labels_range(&l, 1).n == 0 && dpi_labels_range(&l, -1).n == 0);
+}
+
+static void assert_record(const dpi_records *records, size_t unit, size_t k, size_t wanted) {
+    assert_int_equal(dpi_records_of_unit(records, unit, k), wanted);
+}
+
+/* A unit has the label of its first record, and of its records those with that label; one without
+ * an ID is a unit of its own; numbers are their digits, in the last row, too. */
+TEST(test_of_units) {
+    static const char rows[] = "who,kind,text\na,x,one\na,y,other\nb,,none\na,x,two\nb,x,late\n"
+                               " ,x,nobody\n ,x,and nobody\n7,z,digits\na,x,three\n7.0,z,more";
+    enum { A, B, NOBODY, OTHER, SEVEN, N };
+    static const char *const wanted[N] = {"x", NULL, "x", "x", "z"};
+    static const size_t of_a[] = {0, 3, 8, SIZE_MAX};
+    dpi_records_options o;
+    dpi_records *records;
+    size_t n, n_all, n_used;
+    dpi_records_options_init(&o);
+    o.unit_field = "who", o.label_field = "kind";
+    assert_ok(dpi_records_open_buffer(rows, sizeof rows - 1, DPI_RECORD_ROW, &o, &records, ERR));
+    assert_int_equal(dpi_records_unit_count(records), N);
+    for (size_t u = 0; u < N; u++) {
+        const char *text;
+        dpi_records_unit_label(records, u, &text, &n);
+        assert_true(text ? wanted[u] && n == 1 && text[0] == wanted[u][0] : !wanted[u]);
+        dpi_records_unit_id(records, u, &text, &n);
+        assert_int_equal(text == NULL, u == NOBODY || u == OTHER);
+    }
+    for (size_t k = 0; k < 4; k++)
+        assert_record(records, A, k, of_a[k]);
+    assert_record(records, B, 0, 2);
+    assert_record(records, B, 1, SIZE_MAX);
+    assert_record(records, SEVEN, 1, 9);
+    dpi_records_unit_size(records, A, &n_all, &n_used);
+    assert_true(n_all == 4 && n_used == 3);
+    dpi_records_close(records);
 }

@@ -83,3 +83,40 @@ TEST(test_refused) {
     o = options();
     assert_refuses(&o, DPI_STATUS_ARG, "by their IDs");
 }
+
+/* A plan says what a run would say: of a budget that others have spent in part, too, and nothing
+ * is charged. */
+TEST(test_preview) {
+    dpi_release_options o = options();
+    int32_t n_fit = 0;
+    for (int k = 0; k < 40; k++) {
+        dpi_release *plan = open_release(&o), *release = open_release(&o);
+        const int64_t before = info_of("letters").charged;
+        const dpi_status planned = dpi_release_preview(plan, ERR);
+        assert_int_equal(info_of("letters").charged, before);
+        const dpi_status begun = dpi_release_begin(release, ERR);
+        assert_true(planned == begun && (begun == DPI_STATUS_OK || begun == DPI_STATUS_BUDGET));
+        n_fit += begun == DPI_STATUS_OK;
+        dpi_release_free(plan), dpi_release_free(release);
+    }
+    assert_true(n_fit > 1 && n_fit < 40); /* it was spent */
+}
+
+/* A job without a ledger has its own, whose budget is at the delta of the run. */
+TEST(test_own_ledger) {
+    process p;
+    told t;
+    dpi_ledger *own;
+    dpi_dataset_info info;
+    job.o.seeded = 0, job.o.method.rho = .1;
+    assert_ok(job_start(&p));
+    assert_ok(job_advance(&p, 3, &t));
+    job_stop(&p);
+    assert_ok(open_ledger(path_in(job.folder, "ledger"), OPEN, &own));
+    dpi_dataset_info_init(&info);
+    assert_ok(dpi_ledger_info_at(own, 0, &info, ERR));
+    dpi_ledger_close(own);
+    assert_true(info.delta == job.o.method.delta);
+    assert_true(info.n_charges == 1 && info.charged > 0);
+    assert_true((double)info.charged > .99 * (double)info.budget); /* it is for this run */
+}
