@@ -145,3 +145,31 @@ TEST(test_no_bits) {
     source.n = 15;
     assert_error(dpi_partition_create(&o, 1, &p, ERR), ENTROPY, "");
 }
+
+/* A hash falls into the batches of a group in their order, from the least one to the largest. */
+TEST(test_narrow) {
+    static const int32_t most = DPI_BATCHES_MOST - 1;
+    static const dpi_batch_range range = {.first = 2, .n = 4};
+    const struct {
+        int32_t hash, batch;
+    } all[] = {{0, 2}, {most / 4, 2}, {most / 4 + 1, 3}, {most / 2, 3}, {most / 2 + 1, 4},
+               {most, 5}, {-1, -1}};
+    enum { ALL = sizeof all / sizeof *all };
+    uint64_t seed = 1;
+    dpi_partition *p = create(ALL, true, 0, &seed);
+    for (size_t i = 0; i < ALL; i++) {
+        dpi_partition_put(p, i, all[i].hash);
+        dpi_partition_narrow(p, i, range);
+    }
+    assert_ok(dpi_partition_index(p, ERR));
+    for (int32_t b = 0; b < N_BATCHES; b++) {
+        dpi_batch batch;
+        size_t n = 0;
+        dpi_partition_batch(p, b, &batch);
+        for (size_t i = 0; i < ALL; i++)
+            if (all[i].batch == b)
+                assert_true(n < batch.n_records && batch.records[n++] == i);
+        assert_int_equal(batch.n_records, n);
+    }
+    dpi_partition_free(p);
+}

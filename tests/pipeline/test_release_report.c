@@ -108,6 +108,28 @@ TEST(test_report) {
     }
 }
 
+/* The texts of each label are counted, of the last one, too. */
+TEST(test_report_labels) {
+    static const char *const labels[] = {"kind a", "kind b", "kind a", "kind c",
+                                         "kind d", "kind c", "kind a"};
+    static const char *const wanted[] = {"\"kind a\": 3", "\"kind b\": 1", "\"kind c\": 2",
+                                         "\"kind d\": 1"};
+    const dpi_release_options o = options_of(NULL);
+    dpi_release *release = open_release(&o);
+    dpi_report *report;
+    char *text;
+    size_t n;
+    assert_ok(dpi_report_create(dpi_release_run(release), NULL, NULL, &report, ERR));
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
+        assert_ok(dpi_report_text_add(report, labels[i], 3, DPI_END_EOG, ERR));
+    assert_ok(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n, ERR));
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        assert_non_null(strstr(text, wanted[i]));
+    free(text);
+    dpi_report_free(report);
+    dpi_release_free(release);
+}
+
 /* What a report may not say. */
 TEST(test_report_refused) {
     const dpi_release_options o = options_of(NULL);

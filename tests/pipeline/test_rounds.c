@@ -3,6 +3,7 @@
  * what cannot be is refused. Jobs that go on: journal/test_journal_release.c. */
 #include "pipeline/prompts.h"
 #include "pipeline/release/release.h"
+#include "pipeline/release/run_claim.h"
 #include "tests/support/support.h"
 
 enum { N_TEXTS = 9, B = 2, N_RECORDS = 2 * N_TEXTS, T = 7, BYTES_MAX = 512, PROMPT_MAX = 700 };
@@ -487,6 +488,9 @@ TEST(test_lengths) {
     o.n_tokens = LONG;
     dpi_release_plan_init(&plan);
     assert_ok(dpi_release_open(&o, &r, ERR));
+    dpi_claim claim; /* says how many, too */
+    dpi_claim_of_run(dpi_release_run(r), &claim);
+    assert_int_equal(claim.released, N);
     assert_ok(dpi_release_plan_get(r, &plan, ERR));
     assert_ok(dpi_prompts_create_released(model, &o.prompts, texts, N, plan.n_ctx, &wanted, ERR));
     dpi_prompts_info_init(&info);

@@ -30,6 +30,10 @@ TEST(test_units) {
     assert_int_equal(info.charged, 13 * third);
     assert_int_equal(info.left, budget);
     assert_true(info.epsilon_charged == 5);
+    dpi_charge c; /* and from nothing of the units: not from how many there are */
+    dpi_charge_init(&c);
+    assert_ok(dpi_ledger_charge_next(the_ledger, "letters", 1, &c, ERR));
+    assert_true(c.id == 2 && c.amount == third && c.before == third);
     /* More than a new unit has is refused for all. */
     assert_error(reserve_of(the_ledger, "letters", rho_of(budget + 1), units_of("ann ben cid")),
                  BUDGET, "a new unit has");
