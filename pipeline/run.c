@@ -13,7 +13,9 @@
 #include "dp/exact/noise.h"
 #include "dp/methods/method.h"
 #include "dp/methods/sampling.h"
+#include "dpinfer/pace.h"
 #include "dpinfer/prompts.h"
+#include "dpinfer/release.h"
 
 static const char *const KINDS[] = {
     [DPI_RECORD_OTHER] = "one record",
@@ -163,7 +165,7 @@ dpi_status dpi_run_check(const dpi_run *c, dpi_error *err) {
     DPI_TRY(dpi_check_range("record_kind", c->record_kind, 0, DPI_RECORD_ROW, err));
     DPI_TRY(dpi_check_range("n_records", c->n_records, 0, INT64_MAX, err));
     DPI_TRY(dpi_check_range("pace_texts", c->pace_texts, 0,
-                            c->method.pace == DPI_PACE_NONE ? 0 : INT32_MAX, err));
+                            c->method.pace == DPI_PACE_NONE ? 0 : DPI_PACE_TEXTS_MAX, err));
     DPI_TRY(dpi_check_range("pace_given", c->pace_given, 0,
                             c->pace_texts > 0 ? DPI_PACE_GIVEN_TOKENS : 0, err));
     const dpi_method_info *m = dpi_method_get(c->method.method);
@@ -174,8 +176,8 @@ dpi_status dpi_run_check(const dpi_run *c, dpi_error *err) {
         return DPI_STATUS_OK;
     DPI_TRY(dpi_check_range("record_in_prompt", c->record_in_prompt, 1, 1, err));
     DPI_TRY(dpi_check_range("labels", c->labels, 0, DPI_LABELS_PRIVATE, err));
-    DPI_TRY(dpi_check_range("n_labels", c->n_labels, c->labels ? 1 : 0, c->labels ? INT32_MAX : 0,
-                            err));
+    DPI_TRY(dpi_check_range("n_labels", c->n_labels, c->labels ? 1 : 0,
+                            c->labels ? DPI_LABELS_MAX : 0, err));
     DPI_TRY(check_histogram(c, err));
     const dpi_sampling sampling = {.texts_key = "n_texts", .n_texts = c->n_texts,
                                    .n_units = c->n_records, .labels = c->labels,

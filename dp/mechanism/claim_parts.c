@@ -36,6 +36,32 @@ const char *dpi_part_warning(const dpi_claim *c, const dpi_claim_part *p) {
     return m->warning ? m->warning(c, p) : NULL;
 }
 
+/* plain takes the public prompt, or one record without a guarantee. */
+static uint32_t uses_of(const dpi_claim_part *p) {
+    enum {
+        OF_TEXTS = DPI_USES_UNITS | DPI_USES_MODEL | DPI_USES_FORM | DPI_USES_PROMPTS,
+        OF_BATCHES = OF_TEXTS | DPI_USES_DELTA | DPI_USES_LABELS | DPI_USES_PACE
+    };
+    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
+    return !m->sampler                    ? m->uses
+           : m->sampler->info.max_ref > 0 ? OF_BATCHES
+                                          : OF_TEXTS;
+}
+
+uint32_t dpi_claim_uses(const dpi_claim *c) {
+    uint32_t uses = 0;
+    for (int32_t i = 0; i < c->n_parts; i++)
+        uses |= uses_of(&c->parts[i]);
+    return uses;
+}
+
+uint32_t dpi_part_leads(const dpi_claim_part *p) {
+    const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
+    return !m->sampler                       ? m->leads
+           : m->sampler->info.has_guarantee ? DPI_BEHIND_SAMPLER
+                                             : 0;
+}
+
 void dpi_part_facts(const dpi_claim *c, const dpi_claim_part *p, dpi_facts *facts) {
     hooks_of(p)->facts(c, p, facts);
 }

@@ -20,7 +20,8 @@ static const dpi_parameter *const parameters[] = {&dpi_common[DPI_COMMON_N_TOKEN
 
 static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     p->is_pure = 1; /* and epsilon 0 */
-    (void)c;
+    if (p != &c->parts[c->n_parts - 1])
+        return dpi_fail(err, DPI_STATUS_ARG, "mechanisms: found one behind texts, which are last");
     return dpi_check_range("runs", p->n_runs, 1, INT32_MAX, err);
 }
 
@@ -55,6 +56,8 @@ const dpi_mechanism_ops dpi_mechanism_texts = {
     .parameters = parameters,
     .adjacencies = 1u << DPI_ADJACENCY_ADD_REMOVE | 1u << DPI_ADJACENCY_REPLACE_BY_NULL,
     .has_records = true,
+    .uses = DPI_USES_FORM,
+    .behind = DPI_BEHIND_TRAINING | DPI_BEHIND_VECTORS,
     .output = "all tokens of all texts",
     .assumptions = assumptions,
     .done = done,

@@ -84,9 +84,19 @@ static dpi_status check(const dpi_claim *c, const dpi_claim_part *p, dpi_error *
     return DPI_STATUS_OK;
 }
 
+/* Of each matrix an adapter has two, one of `rank` rows and one of `rank` columns. */
+static dpi_status check_tensors(const dpi_claim *c, const dpi_claim_part *p, dpi_error *err) {
+    const double n = p->values[DPI_GRADIENTS_NUMBERS], r = p->values[DPI_GRADIENTS_RANK];
+    if (p->text[0] && r > 0 && (n < 2 * r || fmod(n, r) != 0))
+        return dpi_fail(err, DPI_STATUS_ARG, "numbers: found %.10g, allowed is a multiple of the "
+                                             "rank, %.10g, from 2 of it on", n, r);
+    return dpi_part_check_tensors(c, p, err);
+}
+
 static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     dpi_gaussian g;
     DPI_TRY(check(c, p, err));
+    DPI_TRY(check_tensors(c, p, err));
     p->epsilon = INFINITY;
     if (p->values[DPI_GRADIENTS_SIGMA] == 0)
         return DPI_STATUS_OK;
@@ -145,6 +155,8 @@ const dpi_mechanism_ops dpi_mechanism_gradients = {
     .parameters = parameters,
     .adjacencies = 1u << DPI_ADJACENCY_ADD_REMOVE,
     .has_records = true,
+    .uses = DPI_USES_UNITS | DPI_USES_DELTA | DPI_USES_MODEL,
+    .leads = DPI_BEHIND_TRAINING,
     .accounting = "privacy loss distribution of steps on Poisson samples",
     .output = "what was trained, after the last step",
     .assumptions = assumptions,

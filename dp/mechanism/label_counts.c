@@ -48,6 +48,7 @@ const dpi_mechanism_ops dpi_mechanism_label_counts = {
     .parameters = parameters,
     .adjacencies = 1u << DPI_ADJACENCY_ADD_REMOVE,
     .has_records = true,
+    .behind = DPI_BEHIND_TRAINING,
     .accounting = "pure DP of a histogram",
     .output = "how many units have each label, with noise",
     .assumptions = assumptions,

@@ -35,6 +35,25 @@ void dpi_facts_labels(dpi_facts *facts, const dpi_claim *claim, const char *what
 enum { DPI_ASSUMPTIONS_MAX = 6 };
 struct dpi_text; /* base/text.h */
 
+/* What of a claim only some mechanisms have a use for. */
+enum {
+    DPI_USES_UNITS = 1,   /* records of a kind, and how many units there are */
+    DPI_USES_DELTA = 2,
+    DPI_USES_LABELS = 4,
+    DPI_USES_MODEL = 8,
+    DPI_USES_FORM = 16,   /* of texts that are written: grammar and wording */
+    DPI_USES_PROMPTS = 32,
+    DPI_USES_PACE = 64
+};
+
+/* What may stand first in a claim, by what may stand behind it. */
+enum {
+    DPI_BEHIND_NOTHING = 1,
+    DPI_BEHIND_SAMPLER = 2, /* a token sampler with a guarantee */
+    DPI_BEHIND_TRAINING = 4,
+    DPI_BEHIND_VECTORS = 8
+};
+
 /* How a mechanism releases numbers of records by itself (dpinfer/statistic.h). */
 typedef struct dpi_statistic_ops {
     /* How many numbers there are, and what number i is called, as snprintf: from the part alone. */
@@ -56,6 +75,11 @@ typedef struct dpi_mechanism_ops {
     const dpi_parameter *const *parameters; /* ended by NULL; at most DPI_MECHANISM_VALUES_MAX */
     uint32_t adjacencies; /* bits 1 << dpi_adjacency: those that it is proven for */
     bool has_records; /* it takes several records of a unit: max_per_unit may be above 0 */
+    uint32_t uses;    /* bits of DPI_USES_UNITS, ..; of a token sampler they follow from its method,
+                         and so does `leads` */
+    uint32_t leads;   /* the bit of DPI_BEHIND_SAMPLER, .. that it is, where it comes first; 0: it
+                         stands alone */
+    uint32_t behind;  /* bits of what it may stand behind; 0: it comes first */
     const char *accounting; /* how it is counted: "zCDP of histograms, one after the other"; NULL:
                                its facts say it */
     const char *output;     /* what is released: "all tokens of all texts" */
@@ -87,6 +111,9 @@ dpi_status dpi_part_cost_add(const dpi_claim *claim, const dpi_claim_part *part,
 /* NULL: there is a guarantee. */
 const char *dpi_part_warning(const dpi_claim *claim, const dpi_claim_part *part);
 void dpi_part_facts(const dpi_claim *claim, const dpi_claim_part *part, dpi_facts *facts);
+/* Bits of DPI_USES_UNITS, .. of all parts; the bit of DPI_BEHIND_SAMPLER, .. that one is, or 0. */
+uint32_t dpi_claim_uses(const dpi_claim *claim);
+uint32_t dpi_part_leads(const dpi_claim_part *part);
 /* Ended by NULL: static sentences, or `list`. */
 const char *const *dpi_part_assumptions(const dpi_claim *claim, const dpi_claim_part *part,
                                         const char *list[DPI_ASSUMPTIONS_MAX + 1]);
@@ -98,6 +125,11 @@ void dpi_part_done(const dpi_claim *claim, const dpi_claim_part *part, struct dp
 const dpi_mechanism_ops *dpi_mechanism_ops_get(int32_t id);
 /* The name of one that there is. */
 const char *dpi_mechanism_name(int32_t id);
+
+/* A part whose output is the tensors of a file has their SHA-256 as its text, or "" before they are
+ * made: texts are of what is there. Errors: ARG. */
+dpi_status dpi_part_check_tensors(const dpi_claim *claim, const dpi_claim_part *part,
+                                  dpi_error *err);
 
 /* Adds to what a part costs a ledger. */
 void dpi_part_cost(dpi_claim_part *part, int32_t kind, int64_t n, double x, double q);

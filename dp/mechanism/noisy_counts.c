@@ -59,6 +59,7 @@ const dpi_mechanism_ops dpi_mechanism_counts = {
              .runs = "groups"},
     .parameters = parameters,
     .adjacencies = 1u << DPI_ADJACENCY_REPLACE_BY_NULL,
+    .uses = DPI_USES_UNITS | DPI_USES_DELTA,
     .accounting = "zCDP of groups of counts, one after the other",
     .output = "counts of records, with noise on each",
     .assumptions = assumptions,

@@ -74,9 +74,10 @@ static dpi_status check(const dpi_claim *c, const dpi_claim_part *p, dpi_error *
     if (v[DPI_VOTES_VARIATION] == DPI_AUGPE_CONTINUE && v[DPI_VOTES_REMOTE] > 0)
         return dpi_fail(err, DPI_STATUS_ARG, "variation: found continue, which the local model "
                                              "writes, without a prompt of its own");
-    if (v[DPI_VOTES_REMOTE] > 0 && c->grammar[0])
-        return dpi_fail(err, DPI_STATUS_ARG, "grammar: found one with write, allowed with the "
-                                             "local model, whose tokens it holds to a form");
+    if (v[DPI_VOTES_REMOTE] > 0 && (c->grammar[0] || c->wording[0]))
+        return dpi_fail(err, DPI_STATUS_ARG, "%s: found one with write, allowed with the local "
+                                             "model, whose tokens it holds to a form",
+                        c->grammar[0] ? "grammar" : "wording");
     if (c->n_units < 1)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "units: found none, needed is %s, a public number",
@@ -159,6 +160,7 @@ const dpi_mechanism_ops dpi_mechanism_votes = {
     .parameters = parameters,
     .adjacencies = 1u << DPI_ADJACENCY_REPLACE_BY_NULL | 1u << DPI_ADJACENCY_ADD_REMOVE,
     .has_records = true,
+    .uses = DPI_USES_UNITS | DPI_USES_DELTA | DPI_USES_MODEL | DPI_USES_FORM,
     .accounting = "zCDP of histograms, one after the other",
     .output = "the texts, and each round's candidates, chosen by noisy votes",
     .assumptions = assumptions,

@@ -66,12 +66,14 @@ static double guess_most(double n, double epsilon) {
     return (1 + (n + 1) / (1 + n * exp(-epsilon))) / n;
 }
 
-/* What holds of every certificate, up to rounding: a word that stays is a guess. */
+/* What holds of every certificate, up to rounding: a word that stays is a guess, and the guess of
+ * one word, whatever comes, is right as often as the words are few. */
 static bool can_be(const double *v) {
     const double error = 1e-6, epsilon = v[DPI_OF_WORDS_CERTIFIED];
     return v[DPI_OF_WORDS_FINITE] <= epsilon + error &&
            v[DPI_OF_WORDS_GUESS] <= guess_most(v[DPI_OF_WORDS_SIZE], epsilon) + error &&
            v[DPI_OF_WORDS_KEPT] <= v[DPI_OF_WORDS_GUESS] + error &&
+           v[DPI_OF_WORDS_GUESS] >= .5 / v[DPI_OF_WORDS_SIZE] &&
            (isinf(epsilon) || (v[DPI_OF_WORDS_FINITE] >= epsilon - error &&
                                !(v[DPI_OF_WORDS_INFINITE] > 0)));
 }
@@ -107,10 +109,12 @@ static dpi_status check(const dpi_claim_part *p, dpi_error *err) {
                                              "which no vocabulary has", epsilon,
                         v[DPI_OF_WORDS_FINITE], v[DPI_OF_WORDS_INFINITE], v[DPI_OF_WORDS_KEPT],
                         v[DPI_OF_WORDS_GUESS]);
-    if (v[DPI_OF_WORDS_ALL] > (double)p->n_runs * v[DPI_OF_WORDS_DOCUMENTS])
-        return dpi_fail(err, DPI_STATUS_ARG, "n_words: found %.0f, allowed at most %.0f documents "
-                                             "of %.0f words", v[DPI_OF_WORDS_ALL],
-                        v[DPI_OF_WORDS_DOCUMENTS], (double)p->n_runs);
+    const double least = p->n_runs > 1 ? (double)p->n_runs : 0; /* those of the longest document */
+    if (v[DPI_OF_WORDS_ALL] > (double)p->n_runs * v[DPI_OF_WORDS_DOCUMENTS] ||
+        v[DPI_OF_WORDS_ALL] < least)
+        return dpi_fail(err, DPI_STATUS_ARG, "n_words: found %.0f, allowed are %.0f documents of "
+                                             "which the longest one has %.0f words",
+                        v[DPI_OF_WORDS_ALL], v[DPI_OF_WORDS_DOCUMENTS], (double)p->n_runs);
     if (!dpi_is_hex(p->text, 16))
         return dpi_fail(err, DPI_STATUS_ARG, "vocabulary_hash: found '%s', allowed are 16 "
                                              "hexadecimal digits", p->text);

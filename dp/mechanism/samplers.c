@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "dp/methods/sampling.h"
+#include "dpinfer/release.h"
 
 static const dpi_method_info *info_of(const dpi_claim_part *part) {
     return &dpi_mechanism_ops_get(part->mechanism)->sampler->info;
@@ -59,17 +60,20 @@ dpi_status dpi_sampler_part_settle(const dpi_claim *c, dpi_claim_part *part, dpi
     const dpi_method_info *m = info_of(part);
     dpi_sampler_options o;
     part->epsilon = INFINITY;
-    DPI_TRY(dpi_check_range("runs", part->n_runs, 1, INT32_MAX, err));
+    DPI_TRY(dpi_check_range("runs", part->n_runs, 1, c->labels ? DPI_LABEL_TEXTS_MAX : INT32_MAX,
+                            err));
     if (!dpi_claim_sampler(c, &o))
         return dpi_fail(err, DPI_STATUS_ARG, "mechanisms: %s has values that are out of range",
                         m->name);
     DPI_TRY(dpi_check_range("no_records", c->no_records, 0, m->max_ref == 0, err));
-    DPI_TRY(dpi_check_range("pace_texts", c->pace_texts, 0,
-                            o.pace == DPI_PACE_NONE ? 0 : INT32_MAX, err));
+    if (o.pace == DPI_PACE_NONE)
+        DPI_TRY(dpi_check_range("pace_texts", c->pace_texts, 0, 0, err));
+    DPI_TRY(dpi_check_range("pace_tokens", o.pace_tokens, 0, o.n_tokens, err));
     dpi_sampler_plan_init(&part->plan);
     DPI_TRY(dpi_sampler_plan_make(&o, &part->plan, err));
-    if (m->max_ref == 0)
-        return DPI_STATUS_OK;
+    if (m->max_ref == 0) /* of the public prompt, or of one of the records */
+        return dpi_check_range("n_units", c->n_units, !c->no_records,
+                               c->no_records ? 0 : INT64_C(1) << 53, err);
     const dpi_sampling sampling = {.texts_key = "runs", .n_texts = part->n_runs,
                                    .n_units = c->n_units, .labels = c->labels,
                                    .n_labels = c->n_labels, .cluster_texts = c->cluster_texts,

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/format.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "dp/account/account.h"
@@ -55,11 +54,12 @@ static dpi_status check(const dpi_claim *c, const dpi_claim_part *p, dpi_error *
     if (v[DPI_STEERING_SIGMA] > 0 && v[DPI_STEERING_SIGMA] < DPI_GAUSSIAN_SIGMA_MIN)
         return dpi_fail(err, DPI_STATUS_ARG, "sigma: found %.10g, allowed %g..%g, or 0: no noise",
                         v[DPI_STEERING_SIGMA], DPI_GAUSSIAN_SIGMA_MIN, DPI_STEER_SIGMA_MAX);
-    if (v[DPI_STEERING_NUMBERS] < v[DPI_STEERING_LAYERS])
-        return dpi_fail(err, DPI_STATUS_ARG, "numbers: found %.10g, allowed at least one for each "
-                                             "of %.10g layers", v[DPI_STEERING_NUMBERS],
+    const double width = v[DPI_STEERING_NUMBERS] / v[DPI_STEERING_LAYERS];
+    if (width < 1 || width != floor(width) || width > INT32_MAX)
+        return dpi_fail(err, DPI_STATUS_ARG, "numbers: found %.10g, allowed as many for each of "
+                                             "%.10g layers", v[DPI_STEERING_NUMBERS],
                         v[DPI_STEERING_LAYERS]);
-    const double most = v[DPI_STEERING_NUMBERS] / v[DPI_STEERING_LAYERS] / fmax(n_labels, 1);
+    const double most = width / fmax(n_labels, 1);
     if (v[DPI_STEERING_RANK] > 0 && v[DPI_STEERING_RANK] >= most)
         return dpi_fail(err, DPI_STATUS_ARG, "rank: found %.10g, allowed fewer than the numbers of "
                                              "a vector, %.10g", v[DPI_STEERING_RANK], most);
@@ -86,36 +86,24 @@ static dpi_status check_labels(const dpi_claim *c, const dpi_claim_part *p, dpi_
     return DPI_STATUS_OK;
 }
 
-/* Beside texts the vectors are those of a file, each as long as the others. */
-static dpi_status check_beside(const dpi_claim_part *p, dpi_error *err) {
-    const double width = p->values[DPI_STEERING_NUMBERS] / p->values[DPI_STEERING_LAYERS];
-    if (width != floor(width) || width > INT32_MAX)
-        return dpi_fail(err, DPI_STATUS_ARG, "numbers: found %.10g, allowed as many for each of "
-                                             "%.10g layers", p->values[DPI_STEERING_NUMBERS],
-                        p->values[DPI_STEERING_LAYERS]);
-    if (!dpi_is_hex(p->text, DPI_DIGEST_HEX))
-        return dpi_fail(err, DPI_STATUS_ARG, "tensors_sha256: found '%s', allowed %d hexadecimal "
-                                             "digits", p->text, DPI_DIGEST_HEX);
-    return DPI_STATUS_OK;
-}
-
 /* Beside texts that are counted in zCDP it is counted so too. By itself it has its exact bound. */
 static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     dpi_gaussian g;
     DPI_TRY(check(c, p, err));
     DPI_TRY(check_labels(c, p, err));
+    DPI_TRY(dpi_part_check_tensors(c, p, err));
     p->epsilon = INFINITY;
     if (p->values[DPI_STEERING_SIGMA] == 0)
-        return DPI_STATUS_OK;
+        return p == &c->parts[0] ? DPI_STATUS_OK
+                                 : dpi_fail(err, DPI_STATUS_ARG, "sigma: found 0, allowed beside "
+                                                                 "texts about records is noise");
     dpi_gaussian_init(&g);
     g.sigma = p->values[DPI_STEERING_SIGMA];
     g.sampling = 1;
     g.n_steps = 1;
     dpi_part_cost(p, DPI_COST_GAUSSIAN, 1, g.sigma, 1);
-    if (p != &c->parts[0]) { /* after the texts about records */
-        DPI_TRY(check_beside(p, err));
+    if (p != &c->parts[0]) /* after the texts about records */
         p->rho = dpi_rho_sum_bound(g.sigma);
-    }
     return dpi_gaussian_epsilon(&g, c->delta, &p->epsilon, err);
 }
 
@@ -156,6 +144,9 @@ const dpi_mechanism_ops dpi_mechanism_steering = {
     .parameters = parameters,
     .adjacencies = 1u << DPI_ADJACENCY_ADD_REMOVE | 1u << DPI_ADJACENCY_REPLACE_BY_NULL,
     .has_records = true,
+    .uses = DPI_USES_UNITS | DPI_USES_DELTA | DPI_USES_LABELS | DPI_USES_MODEL,
+    .leads = DPI_BEHIND_VECTORS,
+    .behind = DPI_BEHIND_NOTHING | DPI_BEHIND_SAMPLER,
     .accounting = "privacy loss distribution of one sum with Gaussian noise",
     .output = "the steering vectors",
     .assumptions = assumptions,

@@ -113,6 +113,7 @@ const dpi_mechanism_ops dpi_mechanism_word_count = {
              .runs = "counts"},
     .parameters = parameters,
     .adjacencies = 1u << DPI_ADJACENCY_REPLACE_BY_NULL,
+    .uses = DPI_USES_UNITS | DPI_USES_DELTA,
     .accounting = "zCDP of one count",
     .output = "the number of records that hold a word, with noise",
     .assumptions = assumptions,

@@ -44,7 +44,12 @@ static dpi_status check_labels(const dpi_sampler_options *o, const dpi_sampling 
                         dpi_labels_name(s->labels), dpi_labels_name(wanted),
                         wanted == DPI_LABELS_PUBLIC ? "position" : "hash or draw");
     const bool grouped = s->labels == DPI_LABELS_PRIVATE && o->subsample == 0;
-    DPI_TRY(dpi_check_range("cluster_texts", s->cluster_texts, 0, grouped ? INT32_MAX : 0, err));
+    if (s->cluster_texts != 0) {
+        const int64_t n = grouped ? s->n_labels : 0;
+        DPI_TRY(dpi_check_range("cluster_texts", s->cluster_texts, DPI_GROUP_TEXTS_LEAST * n,
+                                DPI_GROUP_TEXTS_MOST * n, err));
+        DPI_TRY(dpi_check_range("n_labels", n, 2, s->n_texts, err));
+    }
     const bool counts =
         o->accountant != DPI_ACCOUNTANT_BR && dpi_method_get(o->method)->has_guarantee;
     if (s->has_histogram && !(grouped && counts))

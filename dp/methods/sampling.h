@@ -8,6 +8,9 @@
 #include "dpinfer/method.h"
 #include "dpinfer/run.h"
 
+/* Public texts that the centroids of groups of similar records are found from, for each group. */
+enum { DPI_GROUP_TEXTS_LEAST = 4, DPI_GROUP_TEXTS_MOST = 16 };
+
 typedef struct dpi_sampling {
     const char *texts_key; /* what messages call the number of texts */
     int64_t n_texts;

@@ -1,6 +1,7 @@
 /* claim_settle.c - what follows from a claim, and whether work can have been done as it says. */
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
 #include "dp/mechanism/mechanism.h"
 #include "dp/methods/method.h"
 #include "dp/methods/parameters.h"
+#include "dpinfer/pace.h"
+#include "dpinfer/release.h"
 #include "pipeline/run.h"
 #include "pipeline/ledger/amount.h"
 
@@ -78,6 +81,14 @@ void dpi_part_cost(dpi_claim_part *part, int32_t kind, int64_t n, double x, doub
         (dpi_cost_part){.kind = kind, .n = (int32_t)n, .x = x, .q = q};
 }
 
+dpi_status dpi_part_check_tensors(const dpi_claim *c, const dpi_claim_part *p, dpi_error *err) {
+    const bool may_lack = p == &c->parts[0] && !dpi_claim_find(c, "texts");
+    if ((!p->text[0] && may_lack) || dpi_is_hex(p->text, DPI_DIGEST_HEX))
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG, "tensors_sha256: found '%s', allowed are %d hexadecimal "
+                                         "digits", p->text, DPI_DIGEST_HEX);
+}
+
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
 static dpi_status check_units(const dpi_claim *c, dpi_error *err) {
@@ -86,12 +97,16 @@ static dpi_status check_units(const dpi_claim *c, dpi_error *err) {
     DPI_TRY(dpi_check_range("M", c->max_per_unit, 0, DPI_UNIT_RECORDS_MAX, err));
     DPI_TRY(dpi_check_range("n_units", c->n_units, 0, INT64_C(1) << 53, err));
     DPI_TRY(dpi_check_range("labels", c->labels, 0, DPI_LABELS_PRIVATE, err));
-    DPI_TRY(dpi_check_range("n_labels", c->n_labels, c->labels ? 1 : 0, c->labels ? INT32_MAX : 0,
-                            err));
+    DPI_TRY(dpi_check_range("n_labels", c->n_labels, c->labels ? 1 : 0,
+                            c->labels ? DPI_LABELS_MAX : 0, err));
     DPI_TRY(dpi_check_range("cluster_texts", c->cluster_texts, 0, c->labels ? INT32_MAX : 0, err));
     DPI_TRY(dpi_check_range("no_records", c->no_records, 0, 1, err));
     if (!(c->delta >= 0 && c->delta < 1))
         return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed 0 <= x < 1", c->delta);
+    const bool has_fields = c->max_per_unit > 0 || (c->labels && c->cluster_texts == 0);
+    if (c->record_kind == DPI_RECORD_FILE && has_fields)
+        return dpi_fail(err, DPI_STATUS_ARG, "unit: found %s, which has no fields for IDs and "
+                                             "labels", dpi_record_kind_text(c->record_kind));
     /* Else a mechanism that gives one of them away has a chance. */
     if (c->delta * (double)c->n_units >= 1)
         return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed below 1 / units = %g",
@@ -109,7 +124,7 @@ static dpi_status check_digest(const char *key, const char *hex, size_t n, dpi_e
 
 static dpi_status check_bound(const dpi_claim *c, dpi_error *err) {
     char name[sizeof c->model_name];
-    DPI_TRY(dpi_check_range("pace_texts", c->pace_texts, 0, INT32_MAX, err));
+    DPI_TRY(dpi_check_range("pace_texts", c->pace_texts, 0, DPI_PACE_TEXTS_MAX, err));
     DPI_TRY(dpi_check_range("pace_given", c->pace_given, 0,
                             c->pace_texts > 0 ? DPI_PACE_GIVEN_TOKENS : 0, err));
     DPI_TRY(dpi_check_range("randomness", c->randomness, 0, DPI_RANDOMNESS_SEED, err));
@@ -133,18 +148,17 @@ static dpi_status check_released(const dpi_claim *c, dpi_error *err) {
 
 static dpi_status check_part(const dpi_claim *c, const dpi_claim_part *p, dpi_error *err) {
     const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
-    if (!m)
-        return dpi_fail(err, DPI_STATUS_ARG, "mechanism: found %d, allowed 0..%d",
-                        (int)p->mechanism, (int)dpi_mechanism_count() - 1);
     DPI_TRY(dpi_check_range("runs", p->n_runs, 1, INT64_C(1) << 53, err));
     for (int32_t i = 0; i < dpi_mechanism_parameter_count(p->mechanism); i++) {
         const dpi_parameter *q = dpi_mechanism_parameter_get(p->mechanism, i);
         if (q->type != DPI_PARAMETER_TEXT)
             DPI_TRY(dpi_parameter_check(q, p->values[i], err));
     }
-    const uint32_t proven = m->sampler ? m->sampler->info.adjacencies : m->adjacencies;
-    const bool counts = !m->sampler || m->sampler->info.has_guarantee;
-    if (counts && !(proven >> c->adjacency & 1))
+    uint32_t proven = m->adjacencies;
+    if (m->sampler) /* without a guarantee it is the one that options begin with */
+        proven = m->sampler->info.has_guarantee ? m->sampler->info.adjacencies
+                                                : 1u << DPI_ADJACENCY_REPLACE_BY_NULL;
+    if (!(proven >> c->adjacency & 1))
         return dpi_fail(err, DPI_STATUS_ARG, "adjacency: found %s, for which nothing is proven of "
                                              "%s", dpi_adjacency_name(c->adjacency),
                         dpi_mechanism_name(p->mechanism));
@@ -172,9 +186,9 @@ static dpi_status compose(dpi_claim *c, dpi_error *err) {
         n_rho += p->rho > 0;
         n_delta += !p->is_pure && isfinite(p->epsilon);
     }
-    if (isfinite(epsilon) && (c->delta > 0) != (n_delta > 0))
+    if ((c->delta > 0) != ((dpi_claim_uses(c) & DPI_USES_DELTA) != 0))
         return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed is %s", c->delta,
-                        n_delta > 0 ? "0 < x < 1" : "0: what was done needs none");
+                        c->delta > 0 ? "0: what was done needs none" : "0 < x < 1");
     c->rho = n_rho == n_parts ? rho : 0;
     c->epsilon = epsilon;
     if (n_parts <= 1 || isinf(epsilon))
@@ -222,41 +236,63 @@ static dpi_status check_no_records(const dpi_claim *c, dpi_error *err) {
     return dpi_check_range("no_records", c->no_records, 0, may_be, err);
 }
 
-/* dpi_claim_sampler tells of one: another one would be settled with its values. */
-static dpi_status check_samplers(const dpi_claim *c, dpi_error *err) {
-    int32_t n = 0;
+/* Each mechanism is there once, and behind what it belongs to: a second sampler would be settled
+ * with the values of the first, and texts of a file come of what was released of it. */
+static dpi_status check_places(const dpi_claim *c, dpi_error *err) {
     for (int32_t i = 0; i < c->n_parts; i++) {
-        const dpi_mechanism_ops *m = dpi_mechanism_ops_get(c->parts[i].mechanism);
-        n += m && m->sampler;
+        const dpi_claim_part *p = &c->parts[i];
+        const dpi_mechanism_ops *m = dpi_mechanism_ops_get(p->mechanism);
+        if (!m)
+            return dpi_fail(err, DPI_STATUS_ARG, "mechanism: found %d, allowed 0..%d",
+                            (int)p->mechanism, (int)dpi_mechanism_count() - 1);
+        const uint32_t first = i == 0 ? DPI_BEHIND_NOTHING : dpi_part_leads(&c->parts[0]);
+        const char *name = dpi_mechanism_name(p->mechanism);
+        if (!((m->behind ? m->behind : DPI_BEHIND_NOTHING) & first))
+            return dpi_fail(err, DPI_STATUS_ARG,
+                            "mechanisms: found %s behind %s, and no work has both so", name,
+                            i == 0 ? "nothing" : dpi_mechanism_name(c->parts[0].mechanism));
+        if (dpi_claim_find(c, name) != p)
+            return dpi_fail(err, DPI_STATUS_ARG, "mechanisms: found %s twice, allowed is once",
+                            name);
     }
-    return n <= 1 ? DPI_STATUS_OK
-                  : dpi_fail(err, DPI_STATUS_ARG, "mechanisms: found %d that draw the tokens of "
-                                                  "texts about records, allowed is one", (int)n);
+    return DPI_STATUS_OK;
 }
 
-/* Texts of a file come of what its mechanism has released. Those about records are counted by their
- * own: no more of them cost nothing. */
-static dpi_status check_texts(const dpi_claim *c, dpi_error *err) {
-    const char *source = dpi_mechanism_name(c->parts[0].mechanism);
-    const bool is_file = strcmp(source, "gradients") == 0 || strcmp(source, "steering") == 0;
-    int32_t n = 0;
-    for (int32_t i = 0; i < c->n_parts; i++)
-        n += strcmp(dpi_mechanism_name(c->parts[i].mechanism), "texts") == 0;
-    if (n > 0 && !is_file)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "mechanisms: found texts behind %s, needed first is what they are drawn "
-                        "from: gradients or steering", source);
-    return n <= 1 ? DPI_STATUS_OK
-                  : dpi_fail(err, DPI_STATUS_ARG,
-                             "mechanisms: found texts %d times, allowed is once", (int)n);
+#define OF(member) offsetof(dpi_claim, member), sizeof((dpi_claim *)0)->member
+/* What a claim has where one of its mechanisms has a use for it, and delta (compose). */
+static const struct {
+    const char *key;
+    uint32_t use;
+    size_t offset, size;
+} used[] = {{"unit", DPI_USES_UNITS, OF(record_kind)}, {"n_units", DPI_USES_UNITS, OF(n_units)},
+            {"labels", DPI_USES_LABELS, OF(labels)},   {"model", DPI_USES_MODEL, OF(model_name)},
+            {"grammar", DPI_USES_FORM, OF(grammar)},   {"wording", DPI_USES_FORM, OF(wording)},
+            {"prompts", DPI_USES_PROMPTS, OF(prompts)},
+            {"pace_texts", DPI_USES_PACE, OF(pace_texts)}};
+#undef OF
+
+/* A number is not 0, a text not "". */
+static bool is_set(const dpi_claim *c, size_t offset, size_t size) {
+    static const char zeros[sizeof(int64_t)];
+    return memcmp((const char *)c + offset, zeros, size <= sizeof zeros ? size : 1) != 0;
+}
+
+static dpi_status check_used(const dpi_claim *c, dpi_error *err) {
+    const uint32_t uses = dpi_claim_uses(c);
+    for (size_t i = 0; i < sizeof used / sizeof *used; i++)
+        if (!(uses & used[i].use) && is_set(c, used[i].offset, used[i].size))
+            return dpi_fail(err, DPI_STATUS_ARG, "%s: found one, and %s has no use for it",
+                            used[i].key, dpi_mechanism_name(c->parts[0].mechanism));
+    return DPI_STATUS_OK;
 }
 
 dpi_status dpi_claim_settle(dpi_claim *c, dpi_error *err) {
     DPI_CHECK_FIXED(dpi_claim, c, err);
     DPI_TRY(dpi_check_range("n_parts", c->n_parts, 1, DPI_CLAIM_PARTS_MAX, err));
     DPI_TRY(check_units(c, err));
-    DPI_TRY(check_samplers(c, err));
     DPI_TRY(check_no_records(c, err));
+    DPI_TRY(check_places(c, err));
+    DPI_TRY(check_used(c, err));
     DPI_TRY(check_bound(c, err));
     for (int32_t i = 0; i < c->n_parts; i++) {
         dpi_claim_part *p = &c->parts[i];
@@ -265,7 +301,6 @@ dpi_status dpi_claim_settle(dpi_claim *c, dpi_error *err) {
         p->is_pure = p->n_cost = 0;
         DPI_TRY(dpi_part_settle(c, p, err));
     }
-    DPI_TRY(check_texts(c, err));
     DPI_TRY(check_released(c, err));
     DPI_TRY(compose(c, err));
     return settle_ledger(c, err);

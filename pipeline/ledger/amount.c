@@ -2,10 +2,12 @@
 #include "pipeline/ledger/amount.h"
 
 #include "base/status.h"
+#include "pipeline/ledger/ledger.h"
 
 dpi_status dpi_claim_ledger_settle(dpi_claim_ledger *l, const dpi_cost *cost, dpi_error *err) {
     int32_t order;
     double budget, charge;
+    DPI_TRY(dpi_ledger_check_text("the ledger's dataset", l->dataset, DPI_DATASET_NAME_MAX, err));
     DPI_TRY(dpi_renyi_order(l->epsilon, l->delta, &order, err));
     if (l->order != order)
         return dpi_fail(err, DPI_STATUS_ARG,
@@ -15,7 +17,8 @@ dpi_status dpi_claim_ledger_settle(dpi_claim_ledger *l, const dpi_cost *cost, dp
     DPI_TRY(dpi_cost_renyi(cost, order, &charge, err));
     l->budget = dpi_ledger_amount_down(budget);
     l->charge = dpi_ledger_amount_up(charge);
-    const int64_t before = l->scope == DPI_SCOPE_UNIT ? 0 : l->before;
+    /* A unit that cannot pay is left out; none has paid more than the budget. */
+    const int64_t before = l->scope == DPI_SCOPE_UNIT && l->before <= l->budget ? 0 : l->before;
     /* A mathematical library may differ in the last places. */
     if ((double)l->charge <= ((double)l->budget - (double)before) * (1 + 2e-9))
         return DPI_STATUS_OK;

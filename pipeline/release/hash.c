@@ -87,7 +87,7 @@ dpi_status dpi_hash_one(const char *path, json_t **file, dpi_error *err) {
 bool dpi_hash_is_file(const json_t *file) {
     const json_t *n_bytes = json_object_get(file, "n_bytes");
     const char *hex = json_string_value(json_object_get(file, "sha256"));
-    return json_is_integer(n_bytes) && json_integer_value(n_bytes) >= 0 &&
+    return json_is_integer(n_bytes) && json_integer_value(n_bytes) > 0 &&
            dpi_is_hex(hex, DPI_DIGEST_HEX) && json_object_size(file) == 2;
 }
 

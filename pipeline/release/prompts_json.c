@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "dpinfer/memory.h"
 #include "pipeline/journal/digest.h"
@@ -148,4 +150,67 @@ dpi_status dpi_plan_hash_prompts(dpi_plan *plan, dpi_error *err) {
     dpi_digest(json, strlen(json), plan->claim.prompts);
     dpi_private_free(json);
     return DPI_STATUS_OK;
+}
+
+/* ---- Read ------------------------------------------------------------------------------------ */
+
+static bool is_text(const json_t *text, bool may_be_null) {
+    const json_t *bytes = json_object_get(text, "bytes");
+    const size_t n = json_string_length(bytes);
+    return json_is_string(text) || (may_be_null && json_is_null(text)) ||
+           (json_object_size(text) == 1 && n > 0 && n % 2 == 0 &&
+            dpi_is_hex(json_string_value(bytes), n));
+}
+
+static bool is_chat(const json_t *chat) {
+    int32_t i;
+    return json_is_string(chat) &&
+           dpi_chat_parse(json_string_value(chat), &i, NULL) == DPI_STATUS_OK && i != DPI_CHAT_AUTO;
+}
+
+static bool is_example_in(const json_t *name) {
+    static const char *const names[] = {"public", "both", NULL};
+    return json_is_string(name) && dpi_is_one_of(names, json_string_value(name));
+}
+
+static bool may_be_text(const json_t *text) { return is_text(text, true); }
+
+static bool is_count(const json_t *n) {
+    return json_is_integer(n) && json_integer_value(n) >= 0 && json_integer_value(n) <= INT32_MAX;
+}
+
+static bool are_texts(const json_t *list) {
+    const json_t *text;
+    size_t i;
+    bool ok = json_is_array(list);
+    json_array_foreach(list, i, text)
+        ok = ok && is_text(text, false);
+    return ok;
+}
+
+static bool are_pairs(const json_t *list) {
+    const json_t *pair;
+    size_t i;
+    bool ok = json_is_array(list);
+    json_array_foreach(list, i, pair)
+        ok = ok && are_texts(pair) && json_array_size(pair) == 2;
+    return ok;
+}
+
+bool dpi_prompts_json_is(const json_t *prompts) {
+    static const struct {
+        const char *key;
+        bool (*is)(const json_t *value);
+    } keys[] = {{"chat", is_chat}, {"system", may_be_text}, {"turns", are_pairs},
+                {"public_prompt", may_be_text}, {"private_prompt", may_be_text},
+                {"description", may_be_text}, {"query", may_be_text}, {"examples", are_texts},
+                {"example_in", is_example_in}, {"labels", are_pairs},
+                {"max_reference_tokens", is_count}};
+    const size_t n = sizeof keys / sizeof *keys;
+    const size_t n_shown = json_array_size(json_object_get(prompts, "turns")) +
+                           json_array_size(json_object_get(prompts, "examples"));
+    bool ok = json_object_size(prompts) == n && n_shown <= DPI_EXAMPLES_MAX;
+    for (size_t i = 0; i < n && ok; i++)
+        ok = keys[i].is(json_object_get(prompts, keys[i].key));
+    return ok;
 }

@@ -4,12 +4,18 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/format.h"
 #include "base/status.h"
+#include "dp/mechanism/mechanism.h"
 #include "dpinfer/generation.h"
+#include "pipeline/journal/digest.h"
+#include "pipeline/ledger/amount.h"
+#include "pipeline/ledger/ledger.h"
 #include "pipeline/release/hash.h"
+#include "pipeline/release/prompts_json.h"
 #include "pipeline/claim/wording_json.h"
 #include "pipeline/release/report.h"
 
@@ -123,10 +129,25 @@ dpi_status dpi_report_prompts(dpi_report *report, const char *json, dpi_error *e
 
 dpi_status dpi_report_added_prompts(dpi_report_added *a, const json_t *report, dpi_error *err) {
     json_t *prompts = json_object_get(report, "prompts");
-    if (!json_is_object(prompts) && !json_is_null(prompts))
-        return dpi_fail(err, DPI_STATUS_FORMAT, "prompts is missing, or no object and not null");
+    if (!json_is_null(prompts) && !dpi_prompts_json_is(prompts))
+        return dpi_fail(err, DPI_STATUS_FORMAT, "prompts is missing, or malformed and not null");
     set_section(&a->prompts, json_incref(prompts));
     return DPI_STATUS_OK;
+}
+
+bool dpi_report_wording_fits(const dpi_report_added *a, const dpi_claim *c) {
+    const bool keeps = json_is_true(json_object_get(a->wording, "keep_answer"));
+    const size_t n_labels = json_array_size(json_object_get(a->prompts, "labels"));
+    const json_t *bias;
+    dpi_sampler_options o;
+    size_t i;
+    bool fits = n_labels == 0 || n_labels == (size_t)c->n_labels;
+    if (keeps) /* what is kept would stand in other texts, or beside records that have none */
+        fits = fits && c->released == 0 && !dpi_claim_find(c, "votes");
+    if (dpi_claim_sampler(c, &o))
+        json_array_foreach(json_object_get(a->wording, "biases"), i, bias)
+            fits = fits && json_integer_value(json_object_get(bias, "token")) < o.n_vocab;
+    return fits;
 }
 
 /* ---- The output ------------------------------------------------------------------------------ */
@@ -313,74 +334,165 @@ static bool is_output(const json_t *output) {
     return ok;
 }
 
-/* As many texts as the claim has at most, and so many tokens that each text can be in its bin. */
-static bool fit_lengths(const json_t *output, const dpi_claim *c, json_int_t *n_texts) {
+int64_t dpi_report_texts_between(int64_t n_bytes, int64_t n_text_bytes) {
+    return n_bytes > 0 ? n_bytes - n_text_bytes + 1 : 0;
+}
+
+/* As many texts as the claim has, or at most, and so many tokens that each text can be in its bin.
+ * A text that came to no end of its own has T, but for those that were broken off. */
+static bool fit_lengths(const json_t *output, const dpi_claim *c, bool complete,
+                        json_int_t *n_texts) {
     const json_int_t n_tokens = json_integer_value(json_object_get(output, "tokens"));
     const json_int_t most = dpi_claim_n_tokens(c), n_most = dpi_claim_n_texts(c);
-    json_int_t least = 0, all = 0;
+    json_int_t least = 0, all = 0, longest = 0;
     const json_t *count;
     size_t i;
     *n_texts = json_integer_value(json_object_get(output, "texts"));
     if (json_is_null(json_object_get(output, "lengths")))
-        return *n_texts <= n_most;
+        return complete ? *n_texts == n_most : *n_texts <= n_most;
     *n_texts = 0;
     json_array_foreach(json_object_get(output, "lengths"), i, count) {
         const json_int_t n = json_integer_value(count), bin = (json_int_t)i;
-        if (n > n_most - *n_texts)
+        const json_int_t from = bin > 0 ? (bin * most - 1) / DPI_REPORT_BINS + 2 : 0;
+        const json_int_t to = ((bin + 1) * most - 1) / DPI_REPORT_BINS + 1;
+        if (n > n_most - *n_texts || (n > 0 && from > to)) /* more bins than tokens */
             return false;
         *n_texts += n;
-        least += bin > 0 ? n * ((bin * most - 1) / DPI_REPORT_BINS + 2) : 0;
-        all += n * (((bin + 1) * most - 1) / DPI_REPORT_BINS + 1);
+        least += n * from;
+        all += n * to;
+        longest = to == most && from <= to ? n : longest;
     }
-    return n_tokens >= least && n_tokens <= all;
+    const json_int_t n_cut = *n_texts - json_integer_value(json_object_get(output, "ended"));
+    return n_tokens >= least && n_tokens <= all && n_cut >= 0 &&
+           (!complete || (*n_texts == n_most && n_cut <= longest && n_tokens >= n_cut * most));
 }
 
-bool dpi_report_output_fits(const dpi_report_added *a, const dpi_claim *c) {
-    const json_t *labels = json_object_get(a->recorded, "labels");
-    const json_int_t n_ended = json_integer_value(json_object_get(a->recorded, "ended"));
-    const json_int_t n_alike = json_integer_value(json_object_get(a->recorded, "alike"));
+/* The hash and the numbers of bytes. */
+static bool fit_bytes(const json_t *output, json_int_t n_texts) {
+    const json_int_t n_bytes = json_integer_value(json_object_get(output, "n_bytes"));
+    const json_int_t of_texts = json_integer_value(json_object_get(output, "text_bytes"));
+    const char *hash = json_string_value(json_object_get(output, "sha256"));
+    const char *form = json_string_value(json_object_get(output, "form"));
+    char of_none[DPI_DIGEST_HEX + 1];
+    dpi_digest("", 0, of_none);
+    return hash ? (n_bytes == 0) == (strcmp(hash, of_none) == 0) && of_texts <= n_bytes &&
+                      (!form || strcmp(form, "text") != 0 ||
+                       dpi_report_texts_between(n_bytes, of_texts) == n_texts)
+                : !form;
+}
+
+/* A group of similar records has its number as its label. */
+static bool is_label(const char *label, const dpi_claim *c) {
+    char number[16];
+    const int32_t i = (int32_t)strtol(label, NULL, 10);
+    snprintf(number, sizeof number, "%d", (int)i);
+    return c->cluster_texts > 0 ? i >= 1 && i <= c->n_labels && strcmp(number, label) == 0
+                                : label[strspn(label, " \t\r\n\v\f")] != '\0';
+}
+
+/* Each text of a run has its label, as far as labels are counted. Where batches are by position all
+ * of a label but the last are full; where they are secret it has as many as a unit's can be of. */
+static bool fit_labels(const json_t *labels, const dpi_claim *c, bool complete,
+                       json_int_t n_texts) {
+    const bool each = c->n_labels > 0 && json_object_size(labels) < DPI_REPORT_LABELS_MAX;
+    int64_t n_units = 0;
+    dpi_sampler_options o;
     const char *key;
     json_t *count;
-    json_int_t n_texts;
-    if (!json_is_object(a->recorded))
-        return true;
-    bool ok = fit_lengths(a->recorded, c, &n_texts) && n_ended <= n_texts &&
-              json_integer_value(json_object_get(a->recorded, "at_max_words")) <= n_ended &&
-              n_alike <= n_texts && n_alike != 1 && /* a text is like another one */
-              json_object_size(labels) <= (size_t)c->n_labels;
-    json_object_foreach((json_t *)labels, key, count) { /* a text has one label at most */
-        ok = ok && json_integer_value(count) > 0 && json_integer_value(count) <= n_texts;
-        n_texts -= ok ? json_integer_value(count) : 0;
+    if (!dpi_claim_sampler(c, &o))
+        return json_object_size(labels) == 0;
+    const json_int_t least = complete && o.allocation > 0 ? o.allocation : 1;
+    bool ok = json_object_size(labels) <= (size_t)c->n_labels;
+    json_object_foreach((json_t *)labels, key, count) {
+        const json_int_t n = json_integer_value(count);
+        ok = ok && is_label(key, c) && n >= least && n <= n_texts;
+        n_texts -= ok ? n : 0;
+        n_units += ok ? (n - 1) * o.denominator + 1 : 0;
     }
-    return ok;
+    return ok && (!each || n_texts == 0) &&
+           (c->labels != DPI_LABELS_PUBLIC || n_units <= c->n_units);
 }
 
-/* "2026-01-31T23:59:59Z"; empty where there was no clock. */
+bool dpi_report_output_fits(const dpi_report_added *a, const dpi_claim *c, bool complete) {
+    const json_t *o = a->recorded;
+    const json_int_t n_alike = json_integer_value(json_object_get(o, "alike"));
+    const json_int_t n_at_words = json_integer_value(json_object_get(o, "at_max_words"));
+    const json_int_t max_words = json_integer_value(json_object_get(a->wording, "max_words"));
+    json_int_t n_texts;
+    return !json_is_object(o) ||
+           (fit_lengths(o, c, complete, &n_texts) && fit_bytes(o, n_texts) &&
+            fit_labels(json_object_get(o, "labels"), c, complete, n_texts) &&
+            n_at_words <= json_integer_value(json_object_get(o, "ended")) &&
+            (n_at_words == 0 || max_words > 0) && n_alike <= n_texts &&
+            n_alike != 1); /* a text is like another one */
+}
+
+static int two_digits(const char *at) { return 10 * (at[0] - '0') + at[1] - '0'; }
+
+/* "2026-01-31T23:59:59Z", a day that there is; empty where there was no clock. */
 static bool is_date(const char *date) {
     static const char form[] = "0000-00-00T00:00:00Z";
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     size_t i = 0;
     for (; date && date[i] && i < sizeof form - 1; i++)
         if (form[i] == '0' ? date[i] < '0' || date[i] > '9' : date[i] != form[i])
             return false;
-    return date && (i == 0 || i == sizeof form - 1) && !date[i];
+    if (!date || i < sizeof form - 1 || date[i])
+        return date && !*date;
+    const int year = 100 * two_digits(date) + two_digits(date + 2);
+    const int month = two_digits(date + 5), day = two_digits(date + 8);
+    const bool leaps = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return year >= 1970 && month >= 1 && month <= 12 && day >= 1 &&
+           day <= days[month - 1] + (leaps && month == 2) && two_digits(date + 11) < 24 &&
+           two_digits(date + 14) < 60 && two_digits(date + 17) <= 60; /* a leap second */
+}
+
+static bool is_method(const char *method) {
+    return method && *method &&
+           dpi_ledger_check_text("", method, DPI_CHARGE_METHOD_MAX, NULL) == DPI_STATUS_OK;
 }
 
 /* Each is more than nothing, and the sum after it is the one before and this one. */
 static bool are_charges(const json_t *charges) {
     size_t i;
     json_t *c;
-    double sum = -1; /* before the first one it is not known */
+    /* What was before the first of the last ones is not known. */
+    double sum = json_array_size(charges) < DPI_REPORT_CHARGES_MAX ? 0 : -1;
     bool ok = json_is_array(charges) && json_array_size(charges) <= DPI_REPORT_CHARGES_MAX;
     json_array_foreach(charges, i, c) {
         const double charge = json_number_value(json_object_get(c, "charge"));
         const double after = json_number_value(json_object_get(c, "after"));
         const double before = sum < 0 ? fmax(after - charge, 0) : sum;
-        ok = ok && json_object_size(c) == 4 && json_is_string(json_object_get(c, "method")) &&
+        ok = ok && json_object_size(c) == 4 &&
+             is_method(json_string_value(json_object_get(c, "method"))) &&
              is_date(json_string_value(json_object_get(c, "date"))) && charge > 0 &&
              fabs(after - before - charge) <= 2e-9 * after;
         sum = after;
     }
     return ok;
+}
+
+bool dpi_report_charges_fit(const dpi_report_added *a, const dpi_claim *claim) {
+    const dpi_claim_ledger *l = &claim->ledger;
+    const char *method = dpi_mechanism_name(claim->parts[0].mechanism);
+    const size_t n = json_array_size(a->charges);
+    const bool one_sum = l->scope == DPI_SCOPE_DATASET;
+    /* What was given back since is no longer in the sums. */
+    const double most = one_sum ? (double)l->budget : INFINITY;
+    const double own_most = one_sum ? (double)(l->before + l->charge) : INFINITY;
+    bool is_there = n == 0 || n == DPI_REPORT_CHARGES_MAX, fits = n == 0 || l->dataset[0];
+    size_t i;
+    json_t *c;
+    json_array_foreach(a->charges, i, c) {
+        const double charge = json_number_value(json_object_get(c, "charge")) * DPI_LEDGER_ONE;
+        const double after = json_number_value(json_object_get(c, "after")) * DPI_LEDGER_ONE;
+        fits = fits && (after <= most || dpi_ledger_amount_is(after, most));
+        is_there = is_there || (dpi_ledger_amount_is(charge, (double)l->charge) &&
+                                (after <= own_most || dpi_ledger_amount_is(after, own_most)) &&
+                                strcmp(json_string_value(json_object_get(c, "method")),
+                                       method) == 0);
+    }
+    return fits && is_there;
 }
 
 bool dpi_report_added_read(dpi_report_added *a, const json_t *report) {

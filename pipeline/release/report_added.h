@@ -46,7 +46,15 @@ dpi_status dpi_report_added_wording(dpi_report_added *added, const json_t *repor
 /* The section `prompts` of a parsed report. Errors: FORMAT. */
 dpi_status dpi_report_added_prompts(dpi_report_added *added, const json_t *report, dpi_error *err);
 
-/* Whether a run with this claim, which is settled, can have written the parsed `output`. */
-bool dpi_report_output_fits(const dpi_report_added *added, const dpi_claim *claim);
+/* How many texts a file with an empty line between them has, from its bytes and those of the
+ * texts. */
+int64_t dpi_report_texts_between(int64_t n_bytes, int64_t n_text_bytes);
+/* Whether a run with this claim, which is settled, can have written the parsed `output`;
+ * `complete`: to its end. */
+bool dpi_report_output_fits(const dpi_report_added *added, const dpi_claim *claim, bool complete);
+/* Whether work with this claim can have the parsed `wording` and `prompts`. */
+bool dpi_report_wording_fits(const dpi_report_added *added, const dpi_claim *claim);
+/* Whether the parsed `charges` can be those of the claim's dataset, with the one for this claim. */
+bool dpi_report_charges_fit(const dpi_report_added *added, const dpi_claim *claim);
 
 #endif

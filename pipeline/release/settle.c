@@ -30,9 +30,6 @@ enum {
      * (bench/results/texts_side_by_side.csv). */
     DEFAULT_ROWS = 8,
     SEQUENCES_MOST = 4097, /* of several texts at a time */
-    /* Public texts that centroids are found from, for a group. */
-    PER_GROUP = 16,
-    LEAST_PER_GROUP = 4,
 };
 
 void dpi_release_options_init_size(dpi_release_options *o, size_t size) {
@@ -113,8 +110,8 @@ static dpi_status refuse_shortfall(int64_t n, int64_t batch, int64_t n_texts, in
  * of them. */
 static int32_t count_cluster_texts(const dpi_run *c) {
     const int64_t n = dpi_plan_public_texts(c);
-    const int64_t least = (int64_t)LEAST_PER_GROUP * c->n_labels;
-    const int64_t most = (int64_t)PER_GROUP * c->n_labels;
+    const int64_t least = (int64_t)DPI_GROUP_TEXTS_LEAST * c->n_labels;
+    const int64_t most = (int64_t)DPI_GROUP_TEXTS_MOST * c->n_labels;
     return (int32_t)(n < least ? least : n < most ? n : most);
 }
 

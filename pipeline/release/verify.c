@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "base/struct.h"
+#include "dp/mechanism/mechanism.h"
 #include "pipeline/run.h"
 #include "pipeline/claim/claim_file.h"
 #include "pipeline/claim/compare.h"
@@ -58,6 +59,22 @@ static dpi_status check_schema(const char *name, const json_t *report, dpi_error
     return DPI_STATUS_OK;
 }
 
+/* What may stand under a key of `software`. */
+static bool is_of_software(const char *key, const json_t *value) {
+    enum { TEXT_MAX = 255 };
+    const char *text = json_string_value(value);
+    char shown[TEXT_MAX + 1];
+    if (!text || strcmp(key, "sha256") == 0)
+        return strcmp(key, "sha256") == 0 &&
+               (json_is_null(value) || dpi_is_hex(text, DPI_DIGEST_HEX));
+    if (strcmp(key, "program") == 0)
+        return strcmp(text, "dpinfer") == 0;
+    if (strcmp(key, "version") == 0)
+        return text[0] && text[strspn(text, "0123456789.")] == '\0';
+    dpi_claim_name_text(shown, sizeof shown, text);
+    return strcmp(shown, text) == 0;
+}
+
 /* What is taken from `software` and `model` as it is has at least the form that it was written in.
  * New references, or NULL. */
 static json_t *copy_software(const json_t *report) {
@@ -67,8 +84,7 @@ static json_t *copy_software(const json_t *report) {
     json_t *copy = json_object();
     for (size_t i = 0; i < sizeof keys / sizeof *keys && copy; i++) {
         json_t *value = json_object_get(found, keys[i]);
-        bool ok = json_is_string(value) || (strcmp(keys[i], "sha256") == 0 && json_is_null(value));
-        if (!ok || json_object_set(copy, keys[i], value) != 0) {
+        if (!is_of_software(keys[i], value) || json_object_set(copy, keys[i], value) != 0) {
             json_decref(copy);
             copy = NULL;
         }
@@ -76,15 +92,18 @@ static json_t *copy_software(const json_t *report) {
     return copy;
 }
 
-static json_t *copy_model(const json_t *report) {
+static json_t *copy_model(const json_t *report, const dpi_claim *claim) {
     const json_t *found = json_object_get(report, "model");
     json_t *name = json_object_get(found, "name"), *files = json_object_get(found, "files"), *file;
     json_t *is_random = json_object_get(found, "random_weights");
     json_t *adapter = json_object_get(found, "adapter"); /* NULL: there was none */
     json_t *control = json_object_get(found, "control_vector"); /* the same */
+    const dpi_claim_part *steering = dpi_claim_find(claim, "steering");
+    const bool is_steered = steering && steering != &claim->parts[0]; /* texts about records */
     bool ok = json_is_string(name) && json_is_boolean(is_random) && json_array_size(files) > 0 &&
               json_array_size(files) <= UINT16_MAX && (!adapter || dpi_hash_is_file(adapter)) &&
-              (!control || dpi_hash_is_file(control));
+              (control ? dpi_hash_is_file(control) : !is_steered) &&
+              (dpi_claim_uses(claim) & DPI_USES_MODEL);
     size_t i;
     if (json_is_null(found))
         return json_null();
@@ -99,7 +118,7 @@ static dpi_status read_sections(dpi_report *r, dpi_error *err) {
     const json_t *complete = json_object_get(r->recorded, "complete");
     DPI_TRY(dpi_claim_of_json(json_object_get(r->recorded, "claim"), &r->claim, err));
     r->software = copy_software(r->recorded);
-    r->model = copy_model(r->recorded);
+    r->model = copy_model(r->recorded, &r->claim);
     if (!dpi_report_added_read(&r->added, r->recorded))
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "one of the sections 'meta', 'output' and 'charges' is missing or "
@@ -239,7 +258,7 @@ static dpi_status count_lines(const char *path, int64_t *n, dpi_error *err) {
 static dpi_status count_texts(json_t *output, const char *path, int64_t n_bytes, dpi_error *err) {
     const char *form = json_string_value(json_object_get(output, "form"));
     const json_int_t of_texts = json_integer_value(json_object_get(output, "text_bytes"));
-    int64_t n = n_bytes > 0 ? n_bytes - of_texts + 1 : 0;
+    int64_t n = dpi_report_texts_between(n_bytes, of_texts);
     if (!form)
         return DPI_STATUS_OK;
     if (strcmp(form, "jsonl") == 0)
@@ -441,7 +460,13 @@ dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const 
                                  "that of the section prompts", result, err);
     if (status == DPI_STATUS_OK && model_path && is_drawn_from_file(claim))
         status = compare_trained(r, model_path, result, err);
-    if (status == DPI_STATUS_OK && !dpi_report_output_fits(&r->added, claim))
+    if (status == DPI_STATUS_OK && !dpi_report_wording_fits(&r->added, claim))
+        status = dpi_compare_add(result, "wording", DPI_VERDICT_WRONG, "words of texts or prompts",
+                                 "none that the claim allows", err);
+    if (status == DPI_STATUS_OK && !dpi_report_charges_fit(&r->added, claim))
+        status = dpi_compare_add(result, "charges", DPI_VERDICT_WRONG, "charges of a dataset",
+                                 "none that the claim allows", err);
+    if (status == DPI_STATUS_OK && !dpi_report_output_fits(&r->added, claim, r->complete))
         status = dpi_compare_add(result, "output", DPI_VERDICT_WRONG,
                                  "numbers of texts, tokens or labels",
                                  "none that these parameters allow", err);

@@ -139,7 +139,7 @@ done <<'END'
 5|ink|s/"T": 4/"T": 99999999999/|claim.mechanisms[0].T is 99999999999
 5|ink|s/"B": 3/"B": -3/|claim.mechanisms[0].B is -3
 5|ink|s/"accountant": "zcdp"/"accountant": "\\u001b[2J"/|must be one of: zcdp, br, filter
-0|ink|s/"commit": "/"commit": "\\u001b[2J/|
+5|ink|s/"commit": "/"commit": "\\u001b[2J/|'software' is missing or malformed
 END
 expect_count 0 $'\033' out
 sed '/"eta":/d' ink.json >mutant.json
@@ -220,9 +220,14 @@ done <<'END'
 1 : output|out["alike"] = 1
 1 : output|out["at_max_words"] = out["ended"] + 1
 1 : output|out["labels"] = {"a": 1}
+1 : output|out["texts"] -= 1; out["lengths"][15] -= 1; out["tokens"] -= out["tokens_most"]
+1 : output|out["n_bytes"] = 0
+1 : charges|charges.pop()
+1 : charges|charges[-1]["method"] = "tang"
 5 charges|charges[0]["charge"] = -1
 5 charges|charges[0]["after"] *= 2
 5 charges|charges[-1]["after"] = charges[-1]["charge"]
+5 charges|charges[0]["date"] = "2026-02-30T00:00:00Z"
 5 charges|charges[0]["date"] += "x"
 END
 printf ' ' >>texts.jsonl

@@ -9,147 +9,18 @@
 #include "dp/mechanism/mechanism.h"
 #include "dp/mechanism/samplers.h"
 #include "dpinfer/report.h"
+#include "tests/pipeline/claim/claim_kinds.h"
 #include "tests/support/own.h"
 #include "tests/support/support.h"
 
 OWNED(dpi_report, dpi_report_free)
-
-/* ---- A claim of each kind -------------------------------------------------------------------- */
-
-typedef struct setting {
-    const char *key;
-    double value;
-} setting;
-
-enum { N_SETTINGS = 8 };
-
-/* A claim of up to three mechanisms with these values, runs and data. */
-typedef struct kind {
-    const char *name;
-    dpi_claim data; /* adjacency, M, units, labels, delta */
-    struct {
-        const char *mechanism, *text;
-        int64_t n_runs;
-        setting values[N_SETTINGS];
-    } parts[3];
-} kind;
-
-static const dpi_bytes texts[] = {{"\n\n", 2}, {"\xc3\xa9", 2}};
-static const dpi_token_bias biases[] = {{.token = 7, .bias = -1.5}, {.token = 0, .bias = 100}};
-static const dpi_wording wording = {
-    .struct_size = sizeof wording, .answer = {"Message: \"", 10}, .keep_answer = 1,
-    .stops = texts, .n_stops = 2, .min_words = 3, .max_words = 40, .bans = texts, .n_bans = 1,
-    .no_repeat = 4, .repeat_penalty = 1.1, .biases = biases, .n_biases = 2};
-static const char prompts[] =
-    "{\"chat\":\"none\",\"public_prompt\":\"Write.\""
-    ",\"examples\":[\"a \\\"\",\"b\"]}"; /* and its SHA-256, by coreutils */
-static const char prompts_sha256[] =
-    "1b4d82aecca825a4178b777cc9d782ef4cfd26b957e0e06c08724340ada338c9";
-static const dpi_wording unworded = {.struct_size = sizeof unworded, .repeat_penalty = 1};
-
-#define SAMPLER {"T", 20}, {"B", 3}, {"n_vocab", 100}
-static const kind kinds[] = {
-    {"by position", {.n_units = 6, .delta = 1e-6, .record_kind = DPI_RECORD_FILE},
-     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
-    {"paced", {.n_units = 6, .delta = 1e-6, .pace_texts = 3, .pace_given = 1},
-     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}, {"pace", 1}, {"pace_theta", .5},
-                                 {"pace_tokens", 4}, {"free_top_k", 5}}}}},
-    {"exact composition", {.n_units = 6, .delta = 1e-6},
-     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_epsilon", 4}, {"accountant", 1}}}}},
-    {"filter", {.n_units = 6, .delta = 1e-6},
-     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}, {"accountant", 2}}}}},
-    {"drawn", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6},
-     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_epsilon", 2}, {"subsample", .1}}}}},
-    {"one of many batches", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6},
-     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_epsilon", 2}, {"allocation", 2}}}}},
-    {"private labels", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6, .max_per_unit = 2,
-                        .labels = DPI_LABELS_PRIVATE, .n_labels = 2},
-     {{"invisibleink", NULL, 4, {SAMPLER, {"budget_rho", .5}}},
-      {"histogram", NULL, 1, {{"variance", 25600}}}}},
-    {"worded", {.n_units = 6, .delta = 1e-6, .wording = "that of `wording`",
-                .prompts = "that of `prompts`"},
-     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
-    {"rounds", {.n_units = 6, .delta = 1e-6, .released = 1},
-     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
-    {"groups", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .delta = 1e-6, .cluster_texts = 50,
-                .labels = DPI_LABELS_PRIVATE, .n_labels = 3},
-     {{"invisibleink", NULL, 4, {SAMPLER, {"budget_rho", .5}}}}},
-    {"amin", {.n_units = 6, .delta = 1e-6},
-     {{"amin", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
-    {"tang", {.n_units = 6, .delta = 1e-6}, {{"tang", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
-    {"adapmixed", {.n_units = 6, .delta = 1e-6},
-     {{"adapmixed", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
-    {"plain", {.no_records = 1}, {{"plain", NULL, 2, {{"T", 20}, {"n_vocab", 100}}}}},
-    {"seeded", {.n_units = 6, .delta = 1e-6, .randomness = DPI_RANDOMNESS_SEED},
-     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}}}}},
-    {"votes", {.n_units = 100, .delta = 1e-6, .max_per_unit = 4, .model_name = "tiny"},
-     {{"votes", NULL, 5, {{"budget_epsilon", 1}, {"n_texts", 10}, {"T", 20}}}}},
-    {"gradients", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .n_units = 64, .delta = 1e-4},
-     {{"gradients", "00", 6, {{"sigma", 2}, {"sampling", .25}, {"expected", 16}, {"rank", 1},
-                              {"alpha", 16}, {"numbers", 100}}},
-      {"label_counts", NULL, 1, {{"scale", 4}}}}},
-    {"texts", {.adjacency = DPI_ADJACENCY_ADD_REMOVE, .n_units = 64, .delta = 1e-4},
-     {{"gradients", "00", 6, {{"sigma", 2}, {"sampling", .25}, {"expected", 16}, {"rank", 1},
-                              {"alpha", 16}, {"numbers", 100}}},
-      {"texts", NULL, 3, {{"T", 20}}}}},
-    {"steering", {.n_units = 64, .delta = 1e-4, .max_per_unit = 4, .model_name = "tiny"},
-     {{"steering", "00", 1, {{"sigma", 2}, {"layers", 2}, {"numbers", 100}}},
-      {"texts", NULL, 3, {{"T", 20}}}}},
-    {"vectors of labels", {.n_units = 64, .delta = 1e-4, .model_name = "tiny",
-                           .labels = DPI_LABELS_PUBLIC, .n_labels = 5},
-     {{"steering", "00", 1, {{"sigma", 2}, {"layers", 2}, {"numbers", 100}, {"rank", 9}}}}},
-    {"a steered run", {.n_units = 64, .delta = 1e-4, .max_per_unit = 4, .model_name = "tiny"},
-     {{"invisibleink", NULL, 2, {SAMPLER, {"budget_rho", .5}}},
-      {"steering", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1,
-       {{"sigma", 2}, {"layers", 2}, {"numbers", 100}, {"rank", 9}}}}},
-    {"words", {.adjacency = DPI_ADJACENCY_WORD},
-     {{"words", "0123456789abcdef", 12,
-       {{"replaced_by", 3}, {"vocabulary_words", 50}, {"certificate_epsilon", 5},
-        {"certificate_epsilon_finite", 5}, {"certificate_best_guess", .5}, {"n_documents", 2},
-        {"n_words", 20}}}}},
-    {"words without a bound", {.adjacency = DPI_ADJACENCY_WORD},
-     {{"words", "0123456789abcdef", 12,
-       {{"replaced_by", 2}, {"vocabulary_words", 50}, {"certificate_epsilon", INFINITY},
-        {"certificate_epsilon_finite", 5}, {"certificate_best_guess", .5}, {"n_documents", 2},
-        {"n_words", 20}}}}},
-    {"counts", {.n_units = 50, .delta = 1e-6}, {{"counts", NULL, 3, {{"budget_epsilon", 1}}}}},
-    {"word count", {.n_units = 50, .delta = 1e-6},
-     {{"word_count", "fever", 1, {{"budget_epsilon", 1}}}}},
-};
-enum { N_KINDS = sizeof kinds / sizeof *kinds };
-
-static dpi_claim unsettled(const kind *k) {
-    dpi_claim c = k->data;
-    c.struct_size = sizeof c;
-    for (int i = 0; i < 3 && k->parts[i].mechanism; i++) {
-        dpi_claim_part *p = dpi_claim_add(&c, k->parts[i].mechanism);
-        assert_non_null(p);
-        p->n_runs = k->parts[i].n_runs;
-        if (k->parts[i].text)
-            snprintf(p->text, sizeof p->text, "%s", k->parts[i].text);
-        for (int j = 0; j < N_SETTINGS && k->parts[i].values[j].key; j++)
-            assert_ok(dpi_claim_set(p, k->parts[i].values[j].key, k->parts[i].values[j].value,
-                                      ERR));
-    }
-    if (c.wording[0])
-        assert_ok(dpi_claim_bind_wording(&c, &wording, ERR));
-    if (c.prompts[0])
-        strcpy(c.prompts, prompts_sha256);
-    return c;
-}
-
-static dpi_claim claim_of(const kind *k) {
-    dpi_claim c = unsettled(k);
-    assert_ok(dpi_claim_settle(&c, ERR));
-    return c;
-}
 
 /* ---- There and back -------------------------------------------------------------------------- */
 
 /* The same bytes, and the same numbers to the last bit. */
 TEST(test_written_and_read) {
     bool seen[64] = {false};
-    for (int i = 0; i < N_KINDS; i++) {
+    for (int i = 0; i < n_kinds; i++) {
         OWN_ARRAY(char) one = NULL;
         OWN_ARRAY(char) two = NULL;
         const dpi_claim c = claim_of(&kinds[i]);
@@ -173,41 +44,8 @@ TEST(test_written_and_read) {
 
 /* ---- Reports --------------------------------------------------------------------------------- */
 
-/* Of texts where the claim has some. */
-static char *report_of(const dpi_claim *c) {
-    OWN(dpi_report) report = NULL;
-    char *text;
-    size_t n_bytes;
-    assert_ok(dpi_report_of(c, NULL, NULL, &report, ERR));
-    if (c->wording[0]) { /* which it must be told */
-        assert_error(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n_bytes, ERR), STATE,
-                     "wording");
-        assert_ok(dpi_report_wording(report, &wording, ERR));
-    }
-    if (c->prompts[0]) { /* which it may be told */
-        assert_error(dpi_report_prompts(report, "{\"system\":null}", ERR), ARG, "prompts: found");
-        assert_error(dpi_report_prompts(report, "null", ERR), FORMAT, "no JSON object");
-        assert_ok(dpi_report_prompts(report, prompts, ERR));
-    }
-    assert_ok(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n_bytes, ERR));
-    return text;
-}
-
-/* How many fields do not hold; SIZE_MAX: it is refused. */
-static size_t n_wrong(const char *text) {
-    OWN(dpi_report) report = NULL;
-    dpi_verification v;
-    dpi_verification_init(&v);
-    if (dpi_report_parse("r.json", text, strlen(text), &report, ERR) != DPI_STATUS_OK ||
-        dpi_report_verify(report, NULL, NULL, &v, ERR) != DPI_STATUS_OK)
-        return SIZE_MAX;
-    const size_t n = v.n_wrong;
-    dpi_verification_free(&v);
-    return n;
-}
-
 TEST(test_reports_verify) {
-    for (int i = 0; i < N_KINDS; i++) {
+    for (int i = 0; i < n_kinds; i++) {
         const dpi_claim c = claim_of(&kinds[i]);
         OWN_ARRAY(char) text = report_of(&c);
         if (n_wrong(text) != 0)
@@ -358,7 +196,7 @@ static bool sums_up_losses(const dpi_claim *c, const char *name) {
 
 /* One change of any key, word or number of any report. */
 TEST(test_any_change_shows) {
-    for (int i = 0; i < N_KINDS; i++) {
+    for (int i = 0; i < n_kinds; i++) {
         const dpi_claim c = claim_of(&kinds[i]);
         OWN_ARRAY(char) text = report_of(&c);
         forgery f = {.root = json_loads(text, 0, NULL), .kind = kinds[i].name};
@@ -379,8 +217,8 @@ TEST(test_every_setting) {
     int n = 0;
 #define WITH(change) all[n] = wording, all[n].change, n++
     WITH(answer.n_bytes = 9), WITH(keep_answer = 0), WITH(keep_space = 1), WITH(n_stops = 1);
-    WITH(stops = texts + 1), all[n - 1].n_stops = 1;
-    WITH(min_words = 4), WITH(max_words = 41), WITH(n_bans = 0), WITH(bans = texts + 1);
+    WITH(stops = wording.stops + 1), all[n - 1].n_stops = 1;
+    WITH(min_words = 4), WITH(max_words = 41), WITH(n_bans = 0), WITH(bans = wording.bans + 1);
     WITH(ban_refusals = 1), WITH(no_repeat = 5), WITH(repeat_penalty = 1.2);
     WITH(biases = other), WITH(n_biases = 1);
 #undef WITH
@@ -399,14 +237,6 @@ TEST(test_every_setting) {
 
 /* ---- What no work can have done -------------------------------------------------------------- */
 
-static const kind *kind_of(const char *name) {
-    for (int i = 0; i < N_KINDS; i++)
-        if (strcmp(kinds[i].name, name) == 0)
-            return &kinds[i];
-    fail();
-    return NULL;
-}
-
 TEST(test_impossible) {
     dpi_claim c;
 #define REFUSES(name, change, status, part)                                                        \
@@ -416,9 +246,26 @@ TEST(test_impossible) {
     REFUSES("by position", c.delta = 0, ARG, "delta: found 0");
     REFUSES("by position", c.adjacency = DPI_ADJACENCY_WORD, ARG, "adjacency");
     REFUSES("by position", c.labels = DPI_LABELS_PRIVATE, ARG, "n_labels");
-    REFUSES("by position", (c.labels = DPI_LABELS_PRIVATE, c.n_labels = 1), ARG, "labels");
+    REFUSES("filter", (c.labels = DPI_LABELS_PRIVATE, c.n_labels = 1), ARG, "labels: found priv");
+    REFUSES("by position", (c.labels = DPI_LABELS_PUBLIC, c.n_labels = 1), ARG,
+            "unit: found one .txt file");
+    REFUSES("by position", c.max_per_unit = 2, ARG, "unit: found one .txt file");
+    REFUSES("paced", (void)!dpi_claim_set(&c.parts[0], "T", 3, ERR), ARG,
+            "pace_tokens is 4, must be 0..3");
     REFUSES("by position", c.no_records = 1, ARG, "no_records");
     REFUSES("by position", c.pace_texts = 2, ARG, "pace_texts");
+    REFUSES("paced", c.pace_texts = 65, ARG, "pace_texts is 65, must be 0..64");
+    REFUSES("groups", c.cluster_texts = 49, ARG, "cluster_texts is 49, must be 12..48");
+    REFUSES("groups", c.cluster_texts = 11, ARG, "cluster_texts is 11");
+    REFUSES("groups", (c.n_labels = 1, c.cluster_texts = 9), ARG, "n_labels is 1, must be 2..4");
+    REFUSES("groups", (c.n_labels = 5, c.cluster_texts = 60), ARG, "n_labels is 5");
+    REFUSES("private labels", c.n_labels = 1025, ARG, "n_labels is 1025, must be 1..1024");
+    REFUSES("private labels", c.parts[0].n_runs = 1000001, ARG, "runs is 1000001");
+    REFUSES("plain", c.n_units = 3, ARG, "n_units is 3, must be 0..0");
+    REFUSES("plain", c.no_records = 0, ARG, "n_units is 0, must be 1..");
+    REFUSES("plain", c.delta = .3, ARG, "delta: found 0.3");
+    REFUSES("plain", c.adjacency = DPI_ADJACENCY_WORD, ARG, "adjacency");
+    REFUSES("adapmixed", c.adjacency = DPI_ADJACENCY_ZERO_OUT, ARG, "adjacency");
     REFUSES("by position", c.released = 2, ARG, "released: found 2, allowed 0..1");
     REFUSES("by position", c.released = -1, ARG, "released: found -1");
     REFUSES("counts", c.released = 1, ARG, "released: found 1, allowed 0..0");
@@ -440,6 +287,15 @@ TEST(test_impossible) {
     REFUSES("gradients", c.n_units = 65, ARG, "sampling: found 0.25");
     REFUSES("gradients", c.n_units = 8, ARG, "expected: found 16");
     REFUSES("gradients", c.parts[0].values[0] = .01, ARG, "sigma: found 0.01");
+    REFUSES("gradients", (c.parts[0].values[0] = 0, c.delta = 0), ARG, "delta: found 0");
+    REFUSES("gradients", strcpy(c.parts[0].text, "00"), ARG, "tensors_sha256: found '00'");
+    REFUSES("texts", c.parts[0].text[0] = '\0', ARG, "tensors_sha256: found ''");
+    REFUSES("gradients", c.parts[0].values[5] = 3, ARG, "numbers: found 100, allowed is a mult");
+    REFUSES("gradients", c.parts[0].values[7] = 1, ARG, "numbers: found 1, allowed");
+    REFUSES("steering", c.parts[0].text[0] = 'x', ARG, "tensors_sha256");
+    REFUSES("steering", c.parts[0].values[2] = 3, ARG, "numbers: found 100, allowed as many");
+    REFUSES("a steered run", c.parts[1].values[0] = 0, ARG, "sigma: found 0");
+    REFUSES("a steered run", c.adjacency = DPI_ADJACENCY_ADD_REMOVE, ARG, "n_units is 64");
     REFUSES("gradients", c.delta = .02, ARG, "delta: found 0.02");
     REFUSES("vectors of labels", c.n_labels = 3, ARG, "numbers: found 100");
     REFUSES("vectors of labels", c.labels = DPI_LABELS_PRIVATE, ARG, "labels: found private");
@@ -447,14 +303,16 @@ TEST(test_impossible) {
             "labels: found public");
     REFUSES("vectors of labels", c.parts[0].values[4] = 10, ARG, "rank: found 10, allowed fewer");
     REFUSES("vectors of labels", c.cluster_texts = 2, ARG, "cluster_texts");
-    REFUSES("texts", c.parts[0] = c.parts[1], ARG, "mechanisms: found texts behind texts");
-    REFUSES("texts", c.parts[c.n_parts++] = c.parts[1], ARG, "mechanisms: found texts 2 times");
+    REFUSES("texts", c.parts[0] = c.parts[1], ARG, "mechanisms: found texts behind nothing");
+    REFUSES("texts", c.parts[c.n_parts++] = c.parts[1], ARG, "mechanisms: found texts twice");
+    REFUSES("texts", (c.parts[2] = claim_of(kind_of("gradients")).parts[1], c.n_parts = 3), ARG,
+            "mechanisms: found one behind texts");
     REFUSES("by position", dpi_claim_add(&c, "texts")->values[0] = 20, ARG,
             "texts behind invisibleink");
     REFUSES("votes", dpi_claim_add(&c, "texts")->values[0] = 20, ARG, "texts behind votes");
     /* 6 records in batches of 3 are 6 batches at most, of so many labels. */
-    REFUSES("by position", (c.labels = DPI_LABELS_PUBLIC, c.n_labels = 1000, c.parts[0].n_runs = 7),
-            ARG, "runs is 7, must be at most 6");
+    REFUSES("exact composition", (c.labels = DPI_LABELS_PUBLIC, c.n_labels = 1000,
+                                  c.parts[0].n_runs = 7), ARG, "runs is 7, must be at most 6");
     REFUSES("votes", c.n_units = 0, ARG, "units: found none, needed is one at least");
     REFUSES("word count", c.n_units = 0, ARG, "records is 0, must be 1..");
     REFUSES("word count", c.no_records = 1, ARG, "no_records is 1, must be 0..0");
@@ -462,6 +320,9 @@ TEST(test_impossible) {
     REFUSES("plain", (void)dpi_claim_add(&c, "counts"), ARG, "no_records is 1, must be 0..0");
     REFUSES("words", c.parts[0].values[1] = 4, ARG, "certificate_epsilon: found 5");
     REFUSES("words", c.parts[0].n_runs = 5, ARG, "n_words: found 20");
+    REFUSES("words", c.parts[0].n_runs = 21, ARG, "n_words: found 20");
+    REFUSES("words", (c.parts[0].values[10] = c.parts[0].values[11] = 0), ARG, "guess 0, which");
+    REFUSES("words without a bound", c.delta = .3, ARG, "delta: found 0.3, allowed is 0");
     REFUSES("words", c.parts[0].text[0] = 'x', ARG, "vocabulary_hash");
     REFUSES("words", c.parts[0].values[11] = .79, ARG, "guess 0.79, which no vocabulary has");
     REFUSES("words", c.delta = 1e-6, ARG, "delta: found 1e-06, allowed is 0");
@@ -470,6 +331,13 @@ TEST(test_impossible) {
                             c.ledger.delta = 1e-5, c.ledger.order = 1), ARG, "order");
     REFUSES("by position", (strcpy(c.ledger.dataset, "people"), c.ledger.scope = DPI_SCOPE_UNIT),
             ARG, "the ledger's scope: found unit");
+    REFUSES("by position", (strcpy(c.ledger.dataset, "a\x1b[2J"), c.ledger.epsilon = 9,
+                            c.ledger.delta = 1e-5), ARG, "the ledger's dataset has 5 bytes");
+    int32_t order;
+    assert_ok(dpi_renyi_order(9, 1e-5, &order, ERR));
+    REFUSES("votes", (strcpy(c.ledger.dataset, "people"), c.ledger.scope = DPI_SCOPE_UNIT,
+                      c.ledger.epsilon = 9, c.ledger.delta = 1e-5, c.ledger.order = order,
+                      c.ledger.before = 1LL << 62), BUDGET, "cannot have been charged");
 }
 
 /* A ledger counts no work with a seed. */
@@ -492,7 +360,7 @@ TEST(test_one_sampler) {
         dpi_claim_part *other = dpi_claim_add(&c, i ? "tang" : "invisibleink");
         *other = c.parts[0];
         other->mechanism = dpi_mechanism_find(i ? "tang" : "invisibleink");
-        assert_error(dpi_claim_settle(&c, ERR), ARG, "found 2 that draw the tokens");
+        assert_error(dpi_claim_settle(&c, ERR), ARG, "behind invisibleink");
     }
 }
 
