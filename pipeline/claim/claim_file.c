@@ -234,8 +234,9 @@ static dpi_status read_claim(const dpi_gguf *file, dpi_claim *claim, dpi_error *
     if (status != DPI_STATUS_OK)
         return dpi_fail(err, status == DPI_STATUS_MEMORY ? status : DPI_STATUS_ARG,
                         "the claim of %s does not hold: %s", dpi_gguf_name(file), why.message);
+    /* Texts are none of its tensors, and those about records have a report. */
     int32_t part;
-    return kind_of(claim, &part) >= 0
+    return kind_of(claim, &part) >= 0 && part == 0 && !dpi_claim_find(claim, "texts")
                ? check_keys(file, claim, err)
                : dpi_fail(err, DPI_STATUS_ARG,
                           "the claim of %s does not hold: it is of no training, and of no steering "

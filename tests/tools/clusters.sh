@@ -16,7 +16,11 @@ expect_err "groups of similar records: a unit is in that of the nearest public c
 expect_line r.json '"cluster_texts": 12' # the number of public texts
 works verify r.json
 sed 's/"cluster_texts": 12/"cluster_texts": null/' r.json >other.json
+fails 5 verify other.json; expect_err "no fields for IDs and labels" # files have no other labels
+sed 's/"cluster_texts": 12/"cluster_texts": 13/' r.json >other.json
 fails 1 verify other.json
+sed 's/"cluster_texts": 12/"cluster_texts": 49/' r.json >other.json
+fails 5 verify other.json
 sed 's/"adjacency": "add-remove"/"adjacency": "replace-by-null"/' r.json >other.json
 run verify other.json; check "groups by position are verified" test "$rc" -ne 0
 

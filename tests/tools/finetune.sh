@@ -95,6 +95,18 @@ a.gguf|"label":"PRIVATE"|"label":"private"|1|follows.label: recorded "private", 
 a.gguf|"model":"|"m0del":"|5|has the unknown key 'm0del'
 n.gguf|"label":"NOT PRIVATE|"label":"OF A SECRET|1|follows.label
 END
+# A file of texts, which has none: spaces keep what stands behind the claim where it was, modulo 32.
+cp a.gguf forged.gguf; python_check "a longer claim" <<'P'
+from struct import pack, unpack_from
+all, key = data("forged.gguf"), b"dpinfer.claim" + pack("<I", 8)
+at = all.index(key) + len(key)
+(n,) = unpack_from("<Q", all, at)
+texts = b',{"mechanism":"texts","runs":1,"T":4,"temp":1.0,"top_p":1.0,"min_p":0.0}],"randomness"'
+new = all[at + 8:at + 8 + n].replace(b'],"randomness"', texts)
+new += b" " * (-(len(new) - n) % 32)
+open("forged.gguf", "wb").write(all[:at] + pack("<Q", len(new)) + new + all[at + 8 + n:])
+P
+refuse 5 "it is of no training" verify forged.gguf
 refuse 3 "a.gguf is an adapter (general.type), and no model" inspect a.gguf
 # changed_weight FILE ARGS: one bit of the last weight; `generate ARGS forged.gguf` writes no text.
 changed_weight() {

@@ -376,7 +376,8 @@ TEST(test_wording_of_other_work) {
         const char *kind;
         int32_t released, token;
         size_t n_wrong;
-    } cases[] = {{"worded", 0, 7, 0}, {"worded", 1, 7, 1}, {"worded", 0, 100, 1}, {"votes", 0, 7, 1}};
+    } cases[] = {
+        {"worded", 0, 7, 0}, {"worded", 1, 7, 1}, {"worded", 0, 100, 1}, {"votes", 0, 7, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const dpi_token_bias bias = {.token = cases[i].token, .bias = 1};
         dpi_wording w = wording;
