@@ -17,8 +17,7 @@ dpi_status dpi_claim_ledger_settle(dpi_claim_ledger *l, const dpi_cost *cost, dp
     DPI_TRY(dpi_cost_renyi(cost, order, &charge, err));
     l->budget = dpi_ledger_amount_down(budget);
     l->charge = dpi_ledger_amount_up(charge);
-    /* A unit that cannot pay is left out; none has paid more than the budget. */
-    const int64_t before = l->scope == DPI_SCOPE_UNIT && l->before <= l->budget ? 0 : l->before;
+    const int64_t before = l->scope == DPI_SCOPE_UNIT ? 0 : l->before;
     /* A mathematical library may differ in the last places. */
     if ((double)l->charge <= ((double)l->budget - (double)before) * (1 + 2e-9))
         return DPI_STATUS_OK;

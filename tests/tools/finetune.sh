@@ -88,7 +88,8 @@ a.gguf|"n_units":8|"n_units":7|5|sampling: found 0.05
 a.gguf|"clip":1.0|"clip":0.0|5|clip is 0.0
 a.gguf|"clip":1.0|"clap":1.0|5|has the unknown key 'clap'
 a.gguf|"runs":4|"runs":3|1|follows.epsilon
-a.gguf|"rank":2|"rank":3|1|claim.mechanisms[0].rank: recorded 3, computed 2
+a.gguf|"rank":2|"rank":1|1|claim.mechanisms[0].rank: recorded 1, computed 2
+a.gguf|"rank":2|"rank":3|5|numbers: found 832, allowed is a multiple of the rank, 3
 a.gguf|"epsilon":0.1|"epsilon":0.0|1|follows.epsilon
 a.gguf|"adjacency":"add-remove"|"adjacency":"replace-me"|5|claim.data.adjacency is "replace-me"
 a.gguf|"label":"PRIVATE"|"label":"private"|1|follows.label: recorded "private", computed "PRIVATE"

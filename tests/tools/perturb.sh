@@ -127,7 +127,8 @@ W note 1 5 unknown_key
 transparency method 'kept' 1 not_hold
 W replaced 2.0 5 replaced_is
 W vocabulary_words -6 5 is_-6,_must
-W runs 9 1 not_hold
+W runs 4 1 not_hold
+W runs 9 5 the_longest_one_has_9
 W runs 2 5 words:_found_5
 W certificate_kept .9 5 which_no_vocabulary_has --vectors vectors.txt
 W certificate_kept .0123 1 not_hold --vectors vectors.txt

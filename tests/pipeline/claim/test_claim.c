@@ -333,11 +333,6 @@ TEST(test_impossible) {
             ARG, "the ledger's scope: found unit");
     REFUSES("by position", (strcpy(c.ledger.dataset, "a\x1b[2J"), c.ledger.epsilon = 9,
                             c.ledger.delta = 1e-5), ARG, "the ledger's dataset has 5 bytes");
-    int32_t order;
-    assert_ok(dpi_renyi_order(9, 1e-5, &order, ERR));
-    REFUSES("votes", (strcpy(c.ledger.dataset, "people"), c.ledger.scope = DPI_SCOPE_UNIT,
-                      c.ledger.epsilon = 9, c.ledger.delta = 1e-5, c.ledger.order = order,
-                      c.ledger.before = 1LL << 62), BUDGET, "cannot have been charged");
 }
 
 /* A ledger counts no work with a seed. */
