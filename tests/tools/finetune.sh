@@ -89,23 +89,19 @@ a.gguf|"clip":1.0|"clip":0.0|5|clip is 0.0
 a.gguf|"clip":1.0|"clap":1.0|5|has the unknown key 'clap'
 a.gguf|"runs":4|"runs":3|1|follows.epsilon
 a.gguf|"rank":2|"rank":1|1|claim.mechanisms[0].rank: recorded 1, computed 2
-a.gguf|"rank":2|"rank":3|5|numbers: found 832, allowed is a multiple of the rank, 3
 a.gguf|"epsilon":0.1|"epsilon":0.0|1|follows.epsilon
 a.gguf|"adjacency":"add-remove"|"adjacency":"replace-me"|5|claim.data.adjacency is "replace-me"
 a.gguf|"label":"PRIVATE"|"label":"private"|1|follows.label: recorded "private", computed "PRIVATE"
 a.gguf|"model":"|"m0del":"|5|has the unknown key 'm0del'
 n.gguf|"label":"NOT PRIVATE|"label":"OF A SECRET|1|follows.label
 END
-# A file of texts, which has none: spaces keep what stands behind the claim where it was, modulo 32.
-cp a.gguf forged.gguf; python_check "a longer claim" <<'P'
-from struct import pack, unpack_from
-all, key = data("forged.gguf"), b"dpinfer.claim" + pack("<I", 8)
-at = all.index(key) + len(key)
-(n,) = unpack_from("<Q", all, at)
+# A claim of texts, too. Spaces keep what stands behind it where it was, modulo 32.
+python_check "a longer claim" <<'P'
+head, key, rest = data("a.gguf").partition(b"dpinfer.claim\x08\0\0\0")
+n = int.from_bytes(rest[:8], "little")
 texts = b',{"mechanism":"texts","runs":1,"T":4,"temp":1.0,"top_p":1.0,"min_p":0.0}],"randomness"'
-new = all[at + 8:at + 8 + n].replace(b'],"randomness"', texts)
-new += b" " * (-(len(new) - n) % 32)
-open("forged.gguf", "wb").write(all[:at] + pack("<Q", len(new)) + new + all[at + 8 + n:])
+new = rest[8:8 + n].replace(b'],"randomness"', texts).ljust(n + 96)
+open("forged.gguf", "wb").write(head + key + len(new).to_bytes(8, "little") + new + rest[8 + n:])
 P
 refuse 5 "it is of no training" verify forged.gguf
 refuse 3 "a.gguf is an adapter (general.type), and no model" inspect a.gguf
