@@ -61,7 +61,7 @@ def test_a_changed_field_is_wrong(keys: Any, release: dpinfer.Release) -> None:
         part = part[key]
     old = part[keys[-1]]
     part[keys[-1]] = (not old if isinstance(old, bool) else old + "x" if isinstance(old, str) else
-                      old - 1 if isinstance(old, int) else old / 2)
+                      old + 1 if isinstance(old, int) else old / 2)
     found = dpinfer.Report.parse(json.dumps(said)).verify()
     assert not found and found.wrong and all(f["verdict"] == "wrong" for f in found.wrong)
 
