@@ -373,26 +373,6 @@ TEST(test_cost_of_secret_batches_and_more) {
     }
 }
 
-/* Each of several mechanisms counts: in rho, and in what a ledger is asked for. */
-TEST(test_last_part) {
-    double one = 0;
-    for (int32_t n = 1; n <= DPI_CLAIM_PARTS_MAX; n++) {
-        dpi_claim c;
-        dpi_cost cost;
-        double divergence;
-        dpi_claim_init(&c);
-        c.delta = 1e-6, c.n_units = 50;
-        for (int32_t i = 0; i < n; i++)
-            assert_ok(dpi_claim_set(dpi_claim_add(&c, "counts"), "budget_epsilon", 1, ERR));
-        assert_ok(dpi_claim_settle(&c, ERR));
-        assert_ok(dpi_claim_cost(&c, &cost, ERR));
-        assert_ok(dpi_cost_renyi(&cost, 20, &divergence, ERR));
-        one = n == 1 ? c.rho : one;
-        assert_true(fabs(c.rho - n * one) < 1e-9 * c.rho);
-        assert_true(fabs(divergence - 20 * c.rho) < 1e-9 * divergence);
-    }
-}
-
 /* Reads a claim of which one text is another one. */
 static dpi_status read_changed(const char *whole, const char *from, const char *to) {
     char text[4000];
