@@ -186,7 +186,7 @@ static void check_merge(void) {
     hold(merge("copy", &n_present) != DPI_STATUS_OK, "a shard is merged twice");
     assert_ok(make_job("second", NULL));
     hold(!has_same_key("job/key", "second/key"), "two jobs have one key");
-    copy_file("job/shards.json", "job/shards.json", "\"T\": 2", "\"T\": 1");
+    copy_file("job/shards.json", "job/shards.json", "\"n_units\": 4", "\"n_units\": 5");
     hold(merge(NULL, &n_present) != DPI_STATUS_OK, "a claim that was changed becomes the report");
     copy_file("copy/shards.json", "job/shards.json", NULL, NULL);
     copy_file("second/key", "job/key", NULL, NULL);
