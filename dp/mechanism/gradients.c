@@ -89,7 +89,7 @@ static dpi_status check_tensors(const dpi_claim *c, const dpi_claim_part *p, dpi
     const double n = p->values[DPI_GRADIENTS_NUMBERS], r = p->values[DPI_GRADIENTS_RANK];
     if (p->text[0] && r > 0 && (n < 2 * r || fmod(n, r) != 0))
         return dpi_fail(err, DPI_STATUS_ARG, "numbers: found %.10g, allowed is a multiple of the "
-                                             "rank, %.10g, from 2 of it on", n, r);
+                                             "rank %.10g, and at least twice it", n, r);
     return dpi_part_check_tensors(c, p, err);
 }
 

@@ -35,7 +35,7 @@ void dpi_facts_labels(dpi_facts *facts, const dpi_claim *claim, const char *what
 enum { DPI_ASSUMPTIONS_MAX = 6 };
 struct dpi_text; /* base/text.h */
 
-/* What of a claim only some mechanisms have a use for. */
+/* Parts of a claim that only some mechanisms use. */
 enum {
     DPI_USES_UNITS = 1,   /* records of a kind, and how many units there are */
     DPI_USES_DELTA = 2,
@@ -46,7 +46,7 @@ enum {
     DPI_USES_PACE = 64
 };
 
-/* What may stand first in a claim, by what may stand behind it. */
+/* Kinds of mechanisms that come first in a claim, as those behind them name them. */
 enum {
     DPI_BEHIND_NOTHING = 1,
     DPI_BEHIND_SAMPLER = 2, /* a token sampler with a guarantee */

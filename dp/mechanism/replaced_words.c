@@ -66,8 +66,8 @@ static double guess_most(double n, double epsilon) {
     return (1 + (n + 1) / (1 + n * exp(-epsilon))) / n;
 }
 
-/* What holds of every certificate, up to rounding: a word that stays is a guess, and the guess of
- * one word, whatever comes, is right as often as the words are few. */
+/* What holds of every certificate, up to rounding: a word that stays is a right guess, and one
+ * who always guesses the same word is right once in as many times as there are words. */
 static bool can_be(const double *v) {
     const double error = 1e-6, epsilon = v[DPI_OF_WORDS_CERTIFIED];
     return v[DPI_OF_WORDS_FINITE] <= epsilon + error &&

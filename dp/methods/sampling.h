@@ -20,7 +20,8 @@ typedef struct dpi_sampling {
 } dpi_sampling;
 
 /* Refuses a delta of 1 / n_units and above: a mechanism that gives a record away has a chance then.
- * n_units: how many there are, or a public bound. Errors: ARG. */
+ * n_units: how many there are, or a public bound. max_per_unit: 0 where each record is one, for
+ * the message. Errors: ARG. */
 DPI_MUST_CHECK dpi_status dpi_delta_check(double delta, int64_t n_units, int32_t max_per_unit,
                                           dpi_error *err);
 

@@ -1,5 +1,6 @@
 #include "dp/pld/bracket.h"
 
+#include <float.h>
 #include <math.h>
 
 bracket bracket_make(double low, double at_low, double high, double at_high) {
@@ -14,6 +15,11 @@ double bracket_next(const bracket *b, double least) {
         part = 0.5;
     const double place = b->low + least * rint(part * width / least);
     return fmin(fmax(place, b->low + least), b->high - least);
+}
+
+double bracket_value(double found, double wanted) {
+    const double share = log(found / wanted);
+    return found <= wanted ? fmin(share, 0) : fmax(share, DBL_MIN);
 }
 
 /* An end that stays twice is given half of its weight, so that the next place is nearer to it. */

@@ -19,6 +19,10 @@ bracket bracket_make(double low, double at_low, double high, double at_high);
  * both ends. high - low must be at least 2 * least, and least above 0. */
 double bracket_next(const bracket *b, double least);
 
+/* A value for a number `found` that may be at most `wanted` > 0: ln(found / wanted), at most 0
+ * where it fits and above 0 where it does not, as an exact comparison has it. */
+double bracket_value(double found, double wanted);
+
 /* The value at that place is `value`: one of the ends moves there. */
 void bracket_put(bracket *b, double place, double value);
 

@@ -199,12 +199,8 @@ typedef struct excess {
     double factor, infinite, delta;
 } excess;
 
-/* ln of delta at `epsilon`, as a share of the delta that is wanted. The sign is that of an exact
- * comparison. */
 static double excess_at(const excess *e, double epsilon) {
-    const double found = e->factor * delta_at(e->law, epsilon) + e->infinite;
-    const double share = log(found / e->delta);
-    return found <= e->delta ? fmin(share, 0) : fmax(share, DBL_MIN);
+    return bracket_value(e->factor * delta_at(e->law, epsilon) + e->infinite, e->delta);
 }
 
 /* The least epsilon from the window's bottom on that is enough, to 1e-9 of it; INFINITY if that of

@@ -1,6 +1,5 @@
 #include "dpinfer/gaussian.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -135,15 +134,13 @@ static double sigma_at(double place) {
     return fmin(exp(high), SIGMA_MAX);
 }
 
-/* *share is ln of the epsilon at a place, as a share of the one that is wanted; 0 at most where it
- * is not above. */
+/* *value: bracket_value of the epsilon at a place. */
 static dpi_status try_sigma(dpi_gaussian *g, double place, double epsilon, double delta,
-                            double *share, dpi_error *err) {
+                            double *value, dpi_error *err) {
     double found;
     g->sigma = sigma_at(place);
     DPI_TRY(epsilon_of(g, delta, epsilon, &found, err));
-    *share = log(found / epsilon);
-    *share = found <= epsilon ? fmin(*share, 0) : fmax(*share, DBL_MIN);
+    *value = bracket_value(found, epsilon);
     return DPI_STATUS_OK;
 }
 
@@ -166,9 +163,9 @@ dpi_status dpi_gaussian_sigma(const dpi_gaussian *gaussian, double epsilon, doub
     bracket b = bracket_make(0, at_low, at_low > 0 ? last : 0, at_high);
     while (b.high - b.low >= 2) {
         const double place = bracket_next(&b, 1);
-        double share;
-        DPI_TRY(try_sigma(&g, place, epsilon, delta, &share, err));
-        bracket_put(&b, place, share);
+        double value;
+        DPI_TRY(try_sigma(&g, place, epsilon, delta, &value, err));
+        bracket_put(&b, place, value);
     }
     *sigma = sigma_at(b.high);
     return DPI_STATUS_OK;

@@ -249,7 +249,7 @@ static dpi_status check_places(const dpi_claim *c, dpi_error *err) {
         const char *name = dpi_mechanism_name(p->mechanism);
         if (!((m->behind ? m->behind : DPI_BEHIND_NOTHING) & first))
             return dpi_fail(err, DPI_STATUS_ARG,
-                            "mechanisms: found %s behind %s, and no work has both so", name,
+                            "mechanisms: found %s behind %s, where it has no place", name,
                             i == 0 ? "nothing" : dpi_mechanism_name(c->parts[0].mechanism));
         if (dpi_claim_find(c, name) != p)
             return dpi_fail(err, DPI_STATUS_ARG, "mechanisms: found %s twice, allowed is once",
@@ -259,7 +259,7 @@ static dpi_status check_places(const dpi_claim *c, dpi_error *err) {
 }
 
 #define OF(member) offsetof(dpi_claim, member), sizeof((dpi_claim *)0)->member
-/* What a claim has where one of its mechanisms has a use for it, and delta (compose). */
+/* What a claim may have only if one of its mechanisms uses it. compose looks at delta. */
 static const struct {
     const char *key;
     uint32_t use;
@@ -281,7 +281,7 @@ static dpi_status check_used(const dpi_claim *c, dpi_error *err) {
     const uint32_t uses = dpi_claim_uses(c);
     for (size_t i = 0; i < sizeof used / sizeof *used; i++)
         if (!(uses & used[i].use) && is_set(c, used[i].offset, used[i].size))
-            return dpi_fail(err, DPI_STATUS_ARG, "%s: found one, and %s has no use for it",
+            return dpi_fail(err, DPI_STATUS_ARG, "%s: found one, and %s does not use it",
                             used[i].key, dpi_mechanism_name(c->parts[0].mechanism));
     return DPI_STATUS_OK;
 }

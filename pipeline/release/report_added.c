@@ -142,7 +142,7 @@ bool dpi_report_wording_fits(const dpi_report_added *a, const dpi_claim *c) {
     dpi_sampler_options o;
     size_t i;
     bool fits = n_labels == 0 || n_labels == (size_t)c->n_labels;
-    if (keeps) /* what is kept would stand in other texts, or beside records that have none */
+    if (keeps) /* else it would be in texts that prompts show, or that records vote for */
         fits = fits && c->released == 0 && !dpi_claim_find(c, "votes");
     if (dpi_claim_sampler(c, &o))
         json_array_foreach(json_object_get(a->wording, "biases"), i, bias)
@@ -390,8 +390,9 @@ static bool is_label(const char *label, const dpi_claim *c) {
                                 : label[strspn(label, " \t\r\n\v\f")] != '\0';
 }
 
-/* Each text of a run has its label, as far as labels are counted. Where batches are by position all
- * of a label but the last are full; where they are secret it has as many as a unit's can be of. */
+/* Each text of a run has a label; a report counts those of the first labels. Where batches are by
+ * position, all batches of a label but the last are full. Where they are secret, a label has at
+ * least as many texts as there are batches that a unit may be in. */
 static bool fit_labels(const json_t *labels, const dpi_claim *c, bool complete,
                        json_int_t n_texts) {
     const bool each = c->n_labels > 0 && json_object_size(labels) < DPI_REPORT_LABELS_MAX;

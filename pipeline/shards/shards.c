@@ -133,7 +133,7 @@ dpi_status dpi_shards_load(const uint8_t *key, const char *folder, const char *n
 /* False: the folder is there, and has none. */
 static bool has_key(const char *folder) {
     char *name;
-    if (asprintf(&name, "%s/key", folder) < 0)
+    if (dpi_folder_path(folder, "key", &name, NULL) != DPI_STATUS_OK)
         return true; /* which fails again where it is read */
     const bool has = access(name, F_OK) == 0 || errno != ENOENT || access(folder, F_OK) != 0;
     free(name);

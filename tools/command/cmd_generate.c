@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dpinfer/drawing.h"
@@ -490,12 +489,10 @@ static dpi_status claim_texts(generating *g, dpi_error *err) {
 /* Of a file; what is no file has no hash. */
 static dpi_status fill_report(const generating *g, dpi_report *report, dpi_error *err) {
     const char *path = g->a->v[OPT_OUTPUT].s;
-    struct stat st;
     dpi_status status = DPI_STATUS_OK;
     for (int32_t i = 0; i < g->sink.n_texts && status == DPI_STATUS_OK; i++)
         status = dpi_report_text_add(report, NULL, g->n_drawn[i], end_of(g->ended[i]), err);
-    const bool is_file = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
-    return status == DPI_STATUS_OK && is_file
+    return status == DPI_STATUS_OK && paths_is_file(path)
                ? dpi_report_output_file(report, path, g->sink.form == TEXT_JSONL,
                                         g->sink.form == TEXT_CSV ? -1 : g->sink.n_bytes, err)
                : status;

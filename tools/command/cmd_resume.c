@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dpinfer/journal.h"
@@ -48,8 +47,8 @@ static int read_words(const char *folder, const dpi_journal *journal, resumed *r
         r->argv[r->argc++] = (char *)word; /* the parser changes no word */
     }
     return ok ? CLI_OK
-              : cli_fail(CLI_FAILED, "%s: the job is that of a shard or of another program: what "
-                                     "has begun it goes on with it, by the same command", folder);
+              : cli_fail(CLI_FAILED, "%s: the job is that of a shard or of another program: the "
+                                     "command that has begun it goes on with it", folder);
 }
 
 /* A path of this command from the root: the run has a folder of its own. */
@@ -95,17 +94,12 @@ static int fail_open(const char *folder, const dpi_error *err) {
 
 /* ---- A job that is over ---------------------------------------------------------------------- */
 
-static bool is_file(const char *path) {
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
 /* All that is asked for is there: nothing is left to draw or to write. */
 static bool is_over(const args *run, const dpi_journal *journal) {
     const char *path = run->v[OPT_OUTPUT].s;
-    bool there = !run->v[OPT_OVERWRITE].i && strcmp(path, "-") != 0;
+    bool there = !run->v[OPT_OVERWRITE].i && paths_is_file(path);
     for (int i = 0; i < run->n_reports; i++)
-        there = there && is_file(run->reports[i]);
+        there = there && paths_is_file(run->reports[i]);
     return there && job_output_is_there(journal, text_form_of(run->v[OPT_JSONL].i, path), path);
 }
 

@@ -51,7 +51,8 @@ static void add_written(void *user, const char *bytes, size_t n_bytes) {
     run *r = user;
     if (r->report)
         dpi_report_output_add(r->report, bytes, n_bytes);
-    sha256_update(&r->whole.hash, n_bytes, (const uint8_t *)bytes);
+    if (r->job)
+        sha256_update(&r->whole.hash, n_bytes, (const uint8_t *)bytes);
     progress_text(&r->progress, bytes, n_bytes);
 }
 

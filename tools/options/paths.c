@@ -187,7 +187,7 @@ void paths_options(paths *p, const args *a) {
         paths_read(p, name_beside(p, a->v[OPT_SIGN].s, ".pub"));
 }
 
-static bool is_there(const char *path) {
+bool paths_is_file(const char *path) {
     struct stat st;
     return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
@@ -259,7 +259,7 @@ int paths_check(const paths *p, bool may_replace) {
             if (is_same_file(path, p->output[k].path))
                 return cli_fail(CLI_USAGE, "%s and %s lead to the same file", p->output[k].option,
                                 option);
-        if (!may_replace && is_there(path))
+        if (!may_replace && paths_is_file(path))
             return cli_fail(CLI_USAGE,
                             "%s: %s is there already: another name, or --overwrite to replace it",
                             option, path);

@@ -26,6 +26,9 @@ void paths_own(paths *p, const char *path);
 /* A file that is written; option: "-o", for messages. NULL is none; "-" is standard output. */
 void paths_write(paths *p, const char *option, const char *path);
 
+/* Whether a regular file is at `path`; "-" is none. */
+bool paths_is_file(const char *path);
+
 /* All of this for the options of a command line that name files, and for its model: the arguments
  * that follow are the command's. */
 void paths_options(paths *p, const args *a);

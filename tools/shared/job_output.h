@@ -17,7 +17,8 @@ typedef struct job_output {
  * lost: texts are in the job. Ends the hash. */
 void job_output_keep(job_output *o, dpi_journal *journal, text_form form);
 
-/* Whether the regular file at `path` is what the job has written in this form when it was over. */
+/* Whether the regular file that is at `path` is what the job has written in this form when it was
+ * over. */
 bool job_output_is_there(const dpi_journal *journal, text_form form, const char *path);
 
 #endif
