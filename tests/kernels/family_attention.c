@@ -3,28 +3,32 @@
 
 #include "tests/kernels/family.h"
 
-/* One value of attention by its definition: softmax in double over positions from `first` on. q
- * [dk], k [n, dk], v: a column of [n, dv]. cap 0: none. */
-static float attended(const float *q, const float *k, const float *v, int32_t first, int32_t n,
-                      int32_t dk, int32_t dv, float scale, float cap) {
-    double sum = 0, weight = 0;
+enum { MAX_DIM = 128 };
+
+/* Attention of one query by its definition: softmax in double over positions from `first` on. q
+ * [dk], k [n, dk], v [n, dv], out [dv]. cap 0: none. */
+static void attended(float *out, const float *q, const float *k, const float *v, int32_t first,
+                     int32_t n, int32_t dk, int32_t dv, float scale, float cap) {
+    double sums[MAX_DIM] = {0}, weight = 0;
     for (int32_t a = first; a < n; a++) {
         double s = 0;
         for (int32_t b = 0; b < dk; b++)
             s += (double)q[b] * (double)k[a * dk + b];
         s *= (double)scale;
-        s = cap > 0 ? (double)cap * tanh(s / (double)cap) : s;
-        sum += exp(s) * (double)v[a * dv];
-        weight += exp(s);
+        s = exp(cap > 0 ? (double)cap * tanh(s / (double)cap) : s);
+        weight += s;
+        for (int32_t e = 0; e < dv; e++)
+            sums[e] += s * (double)v[a * dv + e];
     }
-    return (float)(sum / weight);
+    for (int32_t e = 0; e < dv; e++)
+        out[e] = (float)(sums[e] / weight);
 }
 
 /* Three blocks of online softmax; the reference is also held against plain softmax in double. K
  * [n, dk] goes into blocks whose places that no position has hold NaN, which must not matter. */
 static void check_attend(checker *c, bool is_f16, int32_t dk, int32_t dv, int32_t last,
                          int32_t first, float cap) {
-    enum { N_Q = 15, BLOCKS = 3, MAX = 128 };
+    enum { N_Q = 15, BLOCKS = 3 };
     const int32_t n = (BLOCKS - 1) * DPI_KV_BLOCK + last;
     const int64_t n_blocked = (int64_t)BLOCKS * DPI_KV_BLOCK * dk;
     const float scale = 1.0f / sqrtf((float)dk);
@@ -42,7 +46,7 @@ static void check_attend(checker *c, bool is_f16, int32_t dk, int32_t dv, int32_
     for (int32_t a = first * dk; a < n * dk; a++)
         kb[dpi_kv_k_at(a / dk, a % dk, dk)] = k[a];
     c->ref.f32_to_f16(kh, kb, n_blocked);
-    float acc[2][N_Q * MAX] = {{0}}, m[2][N_Q], l[2][N_Q] = {{0}};
+    float acc[2][N_Q * MAX_DIM] = {{0}}, m[2][N_Q], l[2][N_Q] = {{0}};
     for (int h = 0; h < N_Q; h++)
         m[0][h] = m[1][h] = -INFINITY;
     for (int b = 0; b < BLOCKS; b++)
@@ -57,12 +61,14 @@ static void check_attend(checker *c, bool is_f16, int32_t dk, int32_t dv, int32_
                 f->attend_f32(acc[t], m[t], l[t], q, kb + at * dk, v + at * dv, N_Q, from, count,
                               dk, dv, scale, cap, kb, v);
         }
-    for (int e = 0; e < N_Q * dv; e++) {
-        const int h = e / dv;
-        float exact = attended(q + h * dk, k, v + e % dv, first, n, dk, dv, scale, cap);
+    for (int h = 0; h < N_Q; h++) {
+        float exact[MAX_DIM];
+        attended(exact, q + h * dk, k, v, first, n, dk, dv, scale, cap);
         for (int t = 0; t < 2; t++) {
-            float got = acc[t][e] / l[t][h];
-            assert_close(&got, &exact, 1, 4, t ? 4 * EPS : 64 * EPS);
+            float *got = acc[t] + h * dv;
+            for (int32_t e = 0; e < dv; e++)
+                got[e] /= l[t][h];
+            assert_close(got, exact, dv, 4, t ? 4 * EPS : 64 * EPS);
         }
     }
     free(q), free(k), free(v), free(kh), free(vh), free(kb);

@@ -19,28 +19,30 @@ TEST(test_every_kernel) {
     }
 }
 
-static void compare_products(checker *both, const dpi_kernels *twin) {
-    both->twin = twin;
+static void compare_products(const dpi_kernels *isa, const dpi_kernels *twin) {
+    checker both = c;
+    both.isa = *isa, both.twin = twin;
     for (int32_t i = 0; family_at(i); i++)
         if (family_at(i)->is_product && dpi_kernels_matmul_q(twin, family_at(i)->type))
-            family_at(i)->check(family_at(i), both);
+            family_at(i)->check(family_at(i), &both);
 }
 
 /* One instruction for dot products instead of two or three: the same bits. */
 TEST(test_dot_products) {
     dpi_kernels twin = c.isa;
-    checker both = c;
 #if defined(__x86_64__)
     if (c.isa.isa != DPI_ISA_AVX2 || !dpi_isa_runs(DPI_ISA_AVX512))
         skip(); /* without AVX-512, the ISA itself has them if the processor does */
+    dpi_kernels plain = c.isa;
     init_vnni_evex(&twin);
-    dpi_kernels_init_avx2_q(&both.isa);
+    dpi_kernels_init_avx2_q(&plain);
+    compare_products(&plain, &twin);
 #elif defined(__aarch64__)
-    if (c.isa.isa == DPI_ISA_REF)
-        skip(); /* the definition has sums of its own */
+    if (c.isa.isa == DPI_ISA_REF || c.isa.isa == DPI_ISA_NEON)
+        skip(); /* the definition has sums of its own, and NEON is the twin */
     dpi_kernels_init_neon_q(&twin);
 #endif
-    compare_products(&both, &twin);
+    compare_products(&c.isa, &twin);
 }
 
 TEST(test_row_blocks) {
