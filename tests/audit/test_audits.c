@@ -1,6 +1,6 @@
-/* test_audits.c - the audits of whole runs, reduced, with the system's bits; scripts/mutants runs
- * them with a fault in the program. Counts and releases with a seed, and with three times as many
- * cases, and on the built-in model. */
+/* test_audits.c - the audits of whole runs, reduced, with the system's bits: for scripts/mutants,
+ * which runs them with a fault in the program (tests/tools/audit.sh runs them without one). Counts
+ * and releases with a seed, and with three times as many cases, and on the built-in model. */
 #include <unistd.h>
 
 #include "audit/lines.h"

@@ -12,7 +12,7 @@ import pytest
 @pytest.mark.parametrize("seed", [1, 2])
 def test_calls(seed: int, model_path: str) -> None:
     script = pathlib.Path(__file__).parent / "fuzz_calls.py"
-    done = subprocess.run([sys.executable, str(script), str(seed), "700", model_path],
+    done = subprocess.run([sys.executable, str(script), str(seed), "350", model_path],
                           capture_output=True, text=True, errors="replace",
                           stdin=subprocess.DEVNULL)
     last = (done.stderr.splitlines() or [""])[-1]
