@@ -130,11 +130,16 @@ static dpi_status fail_changed(const cursor *c) {
 /* ---- Header ------------------------------------------------------------------------------- */
 
 /* What else weights come in; NULL: none of these. The header of safetensors is JSON after its
- * length; PyTorch's files are a ZIP archive or, older ones, begin with a pickled number. */
+ * length; PyTorch's files are a ZIP archive or, older ones, begin with a pickled number; those of
+ * llama.cpp before August 2023 begin with ggml, ggmf, ggjt or ggla as a number of 32 bits. */
 static const char *other_form(const dpi_gguf *g) {
     static const unsigned char zip[] = {'P', 'K', 3, 4}, pickle[] = {0x80, 2, 0x8a, 0x0a};
+    static const char *const old[] = {"lmgg", "fmgg", "tjgg", "algg"};
     if (g->size > 8 && load_u64(g->base) < 1 << 27 && g->base[8] == '{')
         return "of safetensors";
+    for (size_t i = 0; i < sizeof old / sizeof *old; i++)
+        if (memcmp(g->base, old[i], 4) == 0)
+            return "of llama.cpp before there was GGUF";
     return memcmp(g->base, zip, sizeof zip) == 0         ? "of PyTorch, or another ZIP archive"
            : memcmp(g->base, pickle, sizeof pickle) == 0 ? "of PyTorch"
                                                          : NULL;
@@ -151,10 +156,8 @@ static dpi_status read_header(dpi_gguf *g, cursor *c) {
                            other);
     bool swapped = memcmp(magic, "FUGG", 4) == 0;
     if (!swapped && memcmp(magic, "GGUF", 4) != 0)
-        return dpi_fail_at(c->err, DPI_STATUS_FORMAT, 0,
-                           "magic number is %02x %02x %02x %02x, a GGUF file begins with "
-                           "47 47 55 46 (\"GGUF\")",
-                           magic[0], magic[1], magic[2], magic[3]);
+        return dpi_fail_at(c->err, DPI_STATUS_FORMAT, 0, /* not with what: it may be a record */
+                           "is no GGUF file: it does not begin with \"GGUF\"");
     uint64_t at = c->pos;
     DPI_TRY(read_u32(c, "the version", &version));
     /* Versions are small: one that is a multiple of 2^16 has its bytes swapped. */

@@ -162,8 +162,8 @@ static dpi_status read_line(const char *path, int line, char *text, int32_t *n_d
     if (name[0] == '\0')
         return DPI_STATUS_OK;
     if (!equals)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s:%d: found '%.64s', must be key = value", path,
-                        line, name);
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s:%d: found no '=', must be key = value", path,
+                        line);
     *equals = '\0';
     char *value = trim(equals + 1);
     name = trim(text);

@@ -59,8 +59,10 @@ TEST(refuses_bad_magic_and_versions) {
         uint64_t offset;
         const char *part;
     } cases[] = {
-        {"GGML", 3, DPI_STATUS_FORMAT, 0, "magic number is 47 47 4d 4c"},
-        {"\177ELF", 3, DPI_STATUS_FORMAT, 0, "magic number is 7f 45 4c 46"},
+        {"Anna", 3, DPI_STATUS_FORMAT, 0, "is no GGUF file: it does not begin with \"GGUF\""},
+        {"\177ELF", 3, DPI_STATUS_FORMAT, 0, "does not begin with \"GGUF\""},
+        {"tjgg", 3, DPI_STATUS_FORMAT, 0, "is a file of llama.cpp before there was GGUF, must be"},
+        {"algg", 3, DPI_STATUS_FORMAT, 0, "of llama.cpp before there was GGUF"},
         {"PK\3\4", 3, DPI_STATUS_FORMAT, 0, "of PyTorch, or another ZIP archive, must be a GGUF"},
         {"\200\2\212\12", 3, DPI_STATUS_FORMAT, 0, "is a file of PyTorch, must be a GGUF file"},
         {"GGUF", 0, DPI_STATUS_FORMAT, 4, "version 0 is not supported"},
@@ -77,6 +79,9 @@ TEST(refuses_bad_magic_and_versions) {
         build_poke(&b, 0, cases[i].magic, 4);
         build_poke_u32(&b, BUILD_VERSION, cases[i].version);
         check(&b, cases[i].status, cases[i].offset, cases[i].part);
+        if (i == 0) /* and not with what it begins: by mistake it may be a record */
+            assert_string_equal(ERR->message,
+                                "buffer: is no GGUF file: it does not begin with \"GGUF\"");
     }
 }
 

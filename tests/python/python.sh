@@ -17,13 +17,15 @@ command -v dpkg-query >/dev/null || skip "the licences of what a wheel has are t
     skip "$("$python" --version) is older than 3.11, which the pinned packages need"
 "$python" -m venv "$work/venv" >"$work/log" 2>&1 || skip "python3 has no venv (python3-venv)"
 venv=$work/venv/bin/python
-# What pip installs in 40 seconds of a processor, uv does in 6. That there is an index at all is seen
-# here: what fails then is a failure.
+# What pip installs in 40 seconds of a processor, uv does in 6. Whether there is an index at all is
+# seen here: what fails then is a failure.
 wanted=$source/tests/python/requirements.txt
 "$venv" -m pip install -q --no-compile --only-binary :all: "$(grep '^uv==' "$wanted")" \
     >"$work/log" 2>&1 || skip "pip has no index of packages: $(tail -n 1 "$work/log")"
 # uv does not know where pip is told to look.
-get() { "$venv" -m uv pip install -q --no-cache "$@" || "$venv" -m pip install -q --no-compile "$@"; }
+get() {
+    "$venv" -m uv pip install -q --no-cache "$@" || "$venv" -m pip install -q --no-compile "$@"
+}
 
 . "$(dirname "$0")/../include/try_support.sh"
 try "install what tests need" get --only-binary :all: -r "$wanted"

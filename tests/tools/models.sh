@@ -75,8 +75,8 @@ refuse_each 3 <<'END'
 quantize none.gguf x Q8_0          | none.gguf: cannot be opened
 quantize fifo x Q8_0               | fifo: is not a regular file
 quantize . x Q8_0                  | is a directory
-quantize small.f32 x Q8_0          | magic number
-make-model --vocab small.f32 -o x  | magic number
+quantize small.f32 x Q8_0          | does not begin with "GGUF"
+make-model --vocab small.f32 -o x  | does not begin with "GGUF"
 END
 refuse 1 "cannot write nowhere/x" quantize made.gguf nowhere/x Q8_0
 

@@ -430,7 +430,7 @@ typedef struct refusal {
 TEST(test_config_file) {
     static const refusal cases[] = {
         {"dim = 64\nlayers = 3\n", "c.conf:2: key 'layers' is unknown"},
-        {"dim 64", "c.conf:1: found 'dim 64', must be key = value"},
+        {"dim 64", "c.conf:1: found no '=', must be key = value"},
         {"# x\n\ndim = sixty # y\n",
          "c.conf:3: dim is 'sixty', allowed: a whole number in 2..16384"},
         {"dim = 1", "dim is '1'"},

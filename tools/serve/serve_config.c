@@ -161,8 +161,8 @@ static int read_file(const args *a, serve_config *c) {
     json_t *root = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
     dpi_private_free(text);
     const int code = root ? read_root(a, root, c)
-                          : cli_fail(CLI_USAGE, "--config: %s is no JSON: line %d, column %d: %s",
-                                     path, why.line, why.column, why.text);
+                          : cli_fail(CLI_USAGE, "--config: %s is no JSON: line %d, column %d",
+                                     path, why.line, why.column);
     json_decref(root);
     return code;
 }
