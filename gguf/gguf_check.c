@@ -133,16 +133,20 @@ static dpi_status fail_changed(const cursor *c) {
  * length; PyTorch's files are a ZIP archive or, older ones, begin with a pickled number; those of
  * llama.cpp before August 2023 begin with ggml, ggmf, ggjt or ggla as a number of 32 bits. */
 static const char *other_form(const dpi_gguf *g) {
-    static const unsigned char zip[] = {'P', 'K', 3, 4}, pickle[] = {0x80, 2, 0x8a, 0x0a};
-    static const char *const old[] = {"lmgg", "fmgg", "tjgg", "algg"};
+    static const char *const forms[][2] = {
+        {"PK\3\4", "of PyTorch, or another ZIP archive"},
+        {"\200\2\212\n", "of PyTorch"},
+        {"lmgg", "of llama.cpp before there was GGUF"},
+        {"fmgg", "of llama.cpp before there was GGUF"},
+        {"tjgg", "of llama.cpp before there was GGUF"},
+        {"algg", "of llama.cpp before there was GGUF"},
+    };
     if (g->size > 8 && load_u64(g->base) < 1 << 27 && g->base[8] == '{')
         return "of safetensors";
-    for (size_t i = 0; i < sizeof old / sizeof *old; i++)
-        if (memcmp(g->base, old[i], 4) == 0)
-            return "of llama.cpp before there was GGUF";
-    return memcmp(g->base, zip, sizeof zip) == 0         ? "of PyTorch, or another ZIP archive"
-           : memcmp(g->base, pickle, sizeof pickle) == 0 ? "of PyTorch"
-                                                         : NULL;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (memcmp(g->base, forms[i][0], 4) == 0)
+            return forms[i][1];
+    return NULL;
 }
 
 static dpi_status read_header(dpi_gguf *g, cursor *c) {
@@ -156,7 +160,8 @@ static dpi_status read_header(dpi_gguf *g, cursor *c) {
                            other);
     bool swapped = memcmp(magic, "FUGG", 4) == 0;
     if (!swapped && memcmp(magic, "GGUF", 4) != 0)
-        return dpi_fail_at(c->err, DPI_STATUS_FORMAT, 0, /* not with what: it may be a record */
+        /* The message has no byte of the file: by mistake it may be one of records. */
+        return dpi_fail_at(c->err, DPI_STATUS_FORMAT, 0,
                            "is no GGUF file: it does not begin with \"GGUF\"");
     uint64_t at = c->pos;
     DPI_TRY(read_u32(c, "the version", &version));

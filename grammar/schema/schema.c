@@ -553,7 +553,7 @@ dpi_status dpi_grammar_from_schema(const char *json, size_t n_bytes, dpi_grammar
     if (!json || !grammar)
         return dpi_fail(err, DPI_STATUS_ARG, "the schema or the grammar is NULL");
     json_t *root = json_loadb(json, n_bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
-    if (!root) /* without what stands there: by mistake the file may be one of records */
+    if (!root) /* a place and no word: by mistake the file may be one of records */
         return dpi_fail(err, DPI_STATUS_FORMAT, "JSON schema: no JSON: line %d, column %d",
                         why.line, why.column);
     /* A bound that is too large to be written is none, for texts that cannot reach it. */

@@ -79,7 +79,7 @@ TEST(refuses_bad_magic_and_versions) {
         build_poke(&b, 0, cases[i].magic, 4);
         build_poke_u32(&b, BUILD_VERSION, cases[i].version);
         check(&b, cases[i].status, cases[i].offset, cases[i].part);
-        if (i == 0) /* and not with what it begins: by mistake it may be a record */
+        if (i == 0) /* this and no byte of the file: by mistake it may be one of records */
             assert_string_equal(ERR->message,
                                 "buffer: is no GGUF file: it does not begin with \"GGUF\"");
     }
