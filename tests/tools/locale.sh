@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The program in a German locale writes what it writes in another, bit by bit, and reads it.
-#   german.sh locale.sh path/to/dpinfer path/to/libcomma.so
+#   german.sh FOLDER locale.sh path/to/dpinfer path/to/libcomma.so
 german=$LC_ALL
 . "$(dirname "$0")/cli_support.sh"
 small_model
