@@ -9,18 +9,35 @@
 #include "dp/exact/gradient.h"
 #include "pipeline/steer/steer.h"
 
-enum { N_RECORDS = 6, POSITIONS = 128 };
-static const char PUBLIC_TEXTS[] = "{\"text\":\"One day.\"}\n{\"text\":\"The sun was warm.\"}\n"
-                                   "{\"text\":\"They went home again.\"}\n";
+enum { N_RECORDS = 6, POSITIONS = 128, N_WORDS = 8 };
+static const char PUBLIC_TEXTS[] =
+    "{\"text\":\"One warm day, they went.\",\"label\":\"a\"}\n"
+    "{\"text\":\"The sun was warm.\",\"label\":\"a\"}\n"
+    "{\"text\":\"They went home one day.\",\"label\":\"b\"}\n"
+    "{\"text\":\"Home again in the sun.\",\"label\":\"b\"}\n";
 
-/* Lines of made-up letters and digits, some long; record `null` has no text. */
+static const char NULL_RECORDS[] = "{\"label\":\"a\"}\n{\"label\":\"b\"}\n";
+
+static dpi_status open_lines(dpi_audit *a, const char *lines, size_t n_bytes,
+                             dpi_records **records) {
+    dpi_records_options o;
+    dpi_records_options_init(&o);
+    o.label_field = "label";
+    return dpi_records_open_buffer(lines, n_bytes, DPI_RECORD_LINE, &o, records, a->err);
+}
+
+/* Lines of made-up letters and digits, some long, that begin with public words; record `null` has
+ * no text. */
 static dpi_status make_records(dpi_audit *a, uint64_t seed, int null, dpi_records **records) {
     dpi_text lines = {0};
     const uint64_t kept = a->seed;
     a->seed = seed; /* the same but for the one */
     for (int i = 0; i < N_RECORDS; i++) {
         const int32_t n = 8 + dpi_audit_below(a, i % 2 ? 8 : 60);
-        dpi_text_add(&lines, "{\"text\":\"%s", i != null ? "a" : ""); /* none is blank */
+        static const char *const words[] = {"warm", "home", "sun day", "went"};
+        const char *word = words[dpi_audit_below(a, 4)]; /* so that none is blank */
+        dpi_text_add(&lines, "{\"label\":\"%c\",\"text\":\"%s ", "ab"[i % 2],
+                     i != null ? word : "");
         for (int32_t k = 0; k < n; k++) {
             const char letter = "aeiou tnr,.9"[dpi_audit_below(a, 12)];
             if (i != null)
@@ -29,21 +46,20 @@ static dpi_status make_records(dpi_audit *a, uint64_t seed, int null, dpi_record
         dpi_text_add(&lines, "\"}\n");
     }
     a->seed = kept;
-    const dpi_status status =
-        lines.failed ? dpi_no_memory(a->err, "an audit")
-                     : dpi_records_open_buffer(lines.data, lines.n_bytes, DPI_RECORD_LINE, NULL,
-                                               records, a->err);
+    const dpi_status status = lines.failed ? dpi_no_memory(a->err, "an audit")
+                                           : open_lines(a, lines.data, lines.n_bytes, records);
     free(lines.data);
     return status;
 }
 
-/* The release of records made from seed, with noise or without; *s is the caller's. */
+/* The release of records made from seed, with their key words, with noise or without; *s is the
+ * caller's. */
 static dpi_status release(dpi_audit *a, const dpi_records *texts, dpi_records *records,
                           double sigma, double clip, dpi_steer **s) {
     dpi_steer_options o;
     dpi_steer_options_init(&o);
     o.model = a->options.model, o.records = records, o.public_texts = texts;
-    o.instruction = (dpi_bytes){"Write.", 6};
+    o.instruction = (dpi_bytes){"Write {label}.", 14}, o.n_words = N_WORDS;
     o.n_positions = POSITIONS, o.delta = 1e-3, o.clip = clip, o.n_threads = 1;
     o.sigma = sigma, o.epsilon = sigma > 0 ? 0 : INFINITY;
     DPI_TRY(dpi_steer_open(&o, s, a->err));
@@ -95,8 +111,7 @@ static dpi_status audit_noise(dpi_audit *a, const dpi_records *texts) {
     dpi_records *records;
     double square = 0, most = 0;
     int64_t n = 0;
-    dpi_status status = dpi_records_open_buffer("{}\n{}\n", 6, DPI_RECORD_LINE, NULL, &records,
-                                                a->err);
+    dpi_status status = open_lines(a, NULL_RECORDS, sizeof NULL_RECORDS - 1, &records);
     DPI_TRY(status);
     DPI_TRY(dpi_audit_begin(a, "releases", "steering vectors, the noise"));
     for (int32_t i = dpi_audit_count(a, 8); i > 0 && status == DPI_STATUS_OK; i--) {
@@ -130,7 +145,7 @@ static dpi_status probe(dpi_audit *a, const dpi_records *texts, bool *can) {
     *can = info.n_layer > 1 && info.n_ctx_train >= POSITIONS;
     if (!*can)
         return DPI_STATUS_OK;
-    DPI_TRY(dpi_records_open_buffer("{}\n", 3, DPI_RECORD_LINE, NULL, &records, a->err));
+    DPI_TRY(open_lines(a, NULL_RECORDS, sizeof NULL_RECORDS - 1, &records));
     const dpi_status status = release(a, texts, records, 1, 1, &s);
     dpi_steer_free(s);
     dpi_records_close(records);
@@ -143,8 +158,7 @@ dpi_status dpi_audit_steer(dpi_audit *a) {
     bool can = false;
     if (!a->options.model)
         return DPI_STATUS_OK;
-    DPI_TRY(dpi_records_open_buffer(PUBLIC_TEXTS, sizeof PUBLIC_TEXTS - 1, DPI_RECORD_LINE, NULL,
-                                    &texts, a->err));
+    DPI_TRY(open_lines(a, PUBLIC_TEXTS, sizeof PUBLIC_TEXTS - 1, &texts));
     dpi_status status = probe(a, texts, &can);
     if (status == DPI_STATUS_OK && can)
         status = audit_moves(a, texts);

@@ -31,6 +31,11 @@ static const dpi_parameter rank = {
     .name = "rank", .key = "rank", .label = "rank", .unit = "", .type = DPI_PARAMETER_INT,
     .min = 1, .max = 1 << 20, .is_optional = 2, .default_text = "all numbers",
     .help = "numbers of each vector that were released, of public directions"};
+static const dpi_parameter words = {
+    .name = "words", .key = "words", .label = "words, asked for", .unit = "",
+    .type = DPI_PARAMETER_INT, .min = 1, .max = DPI_STEER_WORDS_MAX, .is_optional = 2,
+    .default_text = "none",
+    .help = "words of public texts that units were asked for, for each label"};
 static const dpi_parameter tensors = {
     .name = "tensors", .key = "tensors_sha256", .unit = "", .type = DPI_PARAMETER_TEXT, .max = 64,
     .help = "hash of the vectors"};
@@ -38,7 +43,7 @@ static const dpi_parameter tensors = {
 static const dpi_parameter *const parameters[] = {
     [DPI_STEERING_SIGMA] = &sigma, [DPI_STEERING_CLIP] = &clip,
     [DPI_STEERING_LAYERS] = &layers, [DPI_STEERING_NUMBERS] = &numbers,
-    [DPI_STEERING_RANK] = &rank, &tensors, NULL};
+    [DPI_STEERING_RANK] = &rank, [DPI_STEERING_WORDS] = &words, &tensors, NULL};
 
 /* Beside texts labels are those of the texts. 0: there are none of the vectors. */
 static int32_t n_labels_of(const dpi_claim *c, const dpi_claim_part *p) {
@@ -70,9 +75,13 @@ static dpi_status check(const dpi_claim *c, const dpi_claim_part *p, dpi_error *
  * secret. */
 static dpi_status check_labels(const dpi_claim *c, const dpi_claim_part *p, dpi_error *err) {
     const double *v = p->values, all = v[DPI_STEERING_LAYERS] * c->n_labels;
+    const int32_t n_labels = n_labels_of(c, p);
     const int32_t wanted = c->adjacency == DPI_ADJACENCY_ADD_REMOVE ? DPI_LABELS_PRIVATE
                                                                     : DPI_LABELS_PUBLIC;
-    if (n_labels_of(c, p) == 0)
+    if (v[DPI_STEERING_WORDS] > 0 && n_labels == 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "words: found %.10g, allowed with labels of vectors",
+                        v[DPI_STEERING_WORDS]);
+    if (n_labels == 0)
         return DPI_STATUS_OK;
     DPI_TRY(dpi_check_range("n_labels", c->n_labels, 1, DPI_STEER_LABELS_MAX, err));
     DPI_TRY(dpi_check_range("cluster_texts", c->cluster_texts, 0, 0, err));
@@ -123,9 +132,12 @@ static void done(const dpi_claim *c, const dpi_claim_part *p, dpi_text *t) {
     dpi_text_add(t,
                  "A language model (%s) read about %" PRId64 " %ss. Each of them said in which "
                  "direction its states lie from those of public texts; "
-                 "how far one %s may move the sum is limited%s. Only the vectors are given away.",
+                 "how far one %s may move the sum is limited%s. Only the vectors%s are given away.",
                  c->model_name, c->n_units, one, one,
-                 p->values[DPI_STEERING_SIGMA] > 0 ? ", and random noise was added to it" : "");
+                 p->values[DPI_STEERING_SIGMA] > 0 ? ", and random noise was added to it" : "",
+                 p->values[DPI_STEERING_WORDS] > 0
+                     ? ", and for each label the words of public texts that the sum is highest for,"
+                     : "");
 }
 
 static const char *const assumptions[] = {

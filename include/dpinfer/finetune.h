@@ -252,6 +252,12 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_description(const char *path
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_meanings(const char *path, char **meanings,
                                                              dpi_error *err);
 
+/* The key words of each label of steering vectors (dpi_steer_options.n_words): lines as those of
+ * the labels, of words with spaces between. *words is the caller's, to free with free; NULL: it has
+ * none. Errors: as above. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_words(const char *path, char **words,
+                                                          dpi_error *err);
+
 /* The instruction for one label: *text is the caller's, to free with free. The attributes are names
  * [n_attributes], and the label has a value of each, with tabs between. Errors: ARG (an attribute
  * that the instruction or the label does not have), MEMORY. */

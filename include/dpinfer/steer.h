@@ -32,7 +32,13 @@
 extern "C" {
 #endif
 
-enum { DPI_STEER_PER_UNIT_MAX = 64, DPI_STEER_PUBLIC_MAX = 4096, DPI_STEER_LABELS_MAX = 1024 };
+enum {
+    DPI_STEER_PER_UNIT_MAX = 64,
+    DPI_STEER_PUBLIC_MAX = 4096,
+    DPI_STEER_LABELS_MAX = 1024,
+    DPI_STEER_WORDS_MAX = 1 << 14,
+    DPI_STEER_KEY_WORDS = 12 /* most of a label that are given away */
+};
 
 /* The largest noise multiplier whose noise is drawn exactly; the least is DPI_GAUSSIAN_SIGMA_MIN
  * (gaussian.h). */
@@ -90,6 +96,12 @@ typedef struct dpi_steer_options {
     const char *const *label_meanings; /* [n_labels] PUBLIC strings of one line, what {label} stands
                                           for. NULL (default), and each that is NULL: the label
                                           (dpi_label_in_prompt) */
+    int32_t n_words; /* with labels: so many words of the public texts, those that stand in most of
+                        them, are asked for in the records too, in the same sum: those that tell a
+                        label from the others, DPI_STEER_KEY_WORDS at most, are in the file, and
+                        prompts of `dpinfer generate` have some of them beside the label. A part of
+                        the vectors' noise pays for them. 0 (default): none; at most
+                        DPI_STEER_WORDS_MAX */
 } dpi_steer_options;
 
 DPI_API void dpi_steer_options_init_size(dpi_steer_options *options, size_t size);
@@ -117,6 +129,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_steer_release(dpi_steer *steer, dpi_error 
 /* Labels (without labels 1: all) whose vectors are zeros after each layer, as the noise is all that
  * there is of them: they steer nothing. Of what was released; 0 before. */
 DPI_API int32_t dpi_steer_drowned(const dpi_steer *steer);
+/* The key words of each label, a line of words with spaces between, in the order of how much they
+ * tell; a line may be empty. The object's own; NULL before the release, or without n_words. */
+DPI_API const char *dpi_steer_words(const dpi_steer *steer);
 /* The vectors with their claim. fd -1: a file of that name appears whole; else it is written to
  * that open file, which stays the caller's. Errors: STATE (nothing was released), IO, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_steer_write(dpi_steer *steer, const char *path, int fd,

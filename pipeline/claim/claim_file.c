@@ -25,6 +25,13 @@ void dpi_tensors_hash_head(struct sha256_ctx *hash, const char *name, uint32_t t
     sha256_update(hash, 4 * sizeof *shape, (const uint8_t *)shape);
 }
 
+void dpi_words_hash(struct sha256_ctx *hash, const char *words, size_t n_bytes, int32_t n_asked) {
+    if (n_asked == 0)
+        return;
+    sha256_update(hash, sizeof n_asked, (const uint8_t *)&n_asked);
+    sha256_update(hash, n_bytes, (const uint8_t *)words);
+}
+
 /* Of a file that nothing but its names is known of. ssm_dt.bias is an array of a delta net, and no
  * bias of a matrix. */
 static bool may_be_trained(const char *tensor) {
@@ -33,20 +40,18 @@ static bool may_be_trained(const char *tensor) {
     return strncmp(tensor, "rope_", 5) != 0 && strncmp(tensor, "per_layer_", 10) != 0 && !is_bias;
 }
 
-/* The hash of all tensors, and their numbers; of all weights those that may be trained. */
-static double hash_tensors(const dpi_gguf *file, bool are_all, char hex[DPI_DIGEST_HEX + 1]) {
-    struct sha256_ctx hash;
+/* Hashes all tensors, and counts their numbers; of all weights those that may be trained. */
+static double hash_tensors(const dpi_gguf *file, bool are_all, struct sha256_ctx *hash) {
     double n = 0;
-    sha256_init(&hash);
+    sha256_init(hash);
     for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
         const dpi_gguf_tensor *t = dpi_gguf_tensor_at(file, i);
-        dpi_tensors_hash_head(&hash, t->name, t->type, t->shape);
-        sha256_update(&hash, t->n_bytes, t->data);
+        dpi_tensors_hash_head(hash, t->name, t->type, t->shape);
+        sha256_update(hash, t->n_bytes, t->data);
         dpi_gguf_release(file, t->data, t->n_bytes);
         if (are_all || may_be_trained(t->name))
             n += (double)t->shape[0] * (double)(t->shape[1] * t->shape[2] * t->shape[3]);
     }
-    dpi_digest_end(&hash, hex);
     return n;
 }
 
@@ -54,8 +59,10 @@ static double hash_tensors(const dpi_gguf *file, bool are_all, char hex[DPI_DIGE
  * number. Where an adapter was merged it is no longer to be seen. */
 static dpi_status read_trained(const dpi_gguf *file, dpi_claim_part *p, dpi_error *err) {
     const int trained = (int)p->values[DPI_GRADIENTS_TRAINED];
-    const double n = hash_tensors(file, trained == DPI_TRAINED_ADAPTER, p->text);
+    struct sha256_ctx hash;
+    const double n = hash_tensors(file, trained == DPI_TRAINED_ADAPTER, &hash);
     double alpha = 0;
+    dpi_digest_end(&hash, p->text);
     if (trained != DPI_TRAINED_MERGED)
         p->values[DPI_GRADIENTS_NUMBERS] = n;
     if (trained != DPI_TRAINED_ADAPTER)
@@ -70,8 +77,12 @@ static dpi_status read_trained(const dpi_gguf *file, dpi_claim_part *p, dpi_erro
 }
 
 static dpi_status read_vectors(const dpi_gguf *file, dpi_claim_part *p, dpi_error *err) {
-    (void)err;
-    p->values[DPI_STEERING_NUMBERS] = hash_tensors(file, true, p->text);
+    struct sha256_ctx hash;
+    dpi_str words = {"", 0};
+    p->values[DPI_STEERING_NUMBERS] = hash_tensors(file, true, &hash);
+    DPI_TRY(dpi_gguf_get_string(file, DPI_TASK_KEY "key_words", &words, NULL, err));
+    dpi_words_hash(&hash, words.data, words.n_bytes, (int32_t)p->values[DPI_STEERING_WORDS]);
+    dpi_digest_end(&hash, p->text);
     p->values[DPI_STEERING_LAYERS] = (double)dpi_gguf_tensor_count(file);
     return DPI_STATUS_OK;
 }
@@ -198,7 +209,7 @@ static dpi_status check_model(const dpi_gguf *file, const dpi_claim *c, dpi_erro
 static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error *err) {
     static const char *const known[] = {"template", "instruction", "description", "text_tokens",
                                         "labels", "label_meanings", "attributes", "label_counts",
-                                        NULL};
+                                        "key_words", NULL};
     for (int64_t i = 0; i < dpi_gguf_kv_count(file); i++) {
         const char *key = dpi_gguf_kv_at(file, i)->key;
         if (dpi_gguf_is_task(key) && !dpi_is_one_of(known, key + sizeof DPI_TASK_KEY - 1))
@@ -207,9 +218,16 @@ static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error
     }
     dpi_error why;
     if (dpi_task_check_lines(file, DPI_TASK_KEY "label_meanings", &why) != DPI_STATUS_OK ||
-        dpi_task_check_lines(file, DPI_TASK_KEY "label_counts", &why) != DPI_STATUS_OK)
+        dpi_task_check_lines(file, DPI_TASK_KEY "label_counts", &why) != DPI_STATUS_OK ||
+        dpi_task_check_lines(file, DPI_TASK_KEY "key_words", &why) != DPI_STATUS_OK)
         return dpi_fail(err, DPI_STATUS_ARG, "the claim of %s does not hold: %s",
                         dpi_gguf_name(file), why.message);
+    const dpi_claim_part *vectors = dpi_claim_find(c, "steering");
+    if (!dpi_gguf_find(file, DPI_TASK_KEY "key_words") !=
+        !(vectors && vectors->values[DPI_STEERING_WORDS] > 0))
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "the claim of %s does not hold: " DPI_TASK_KEY "key_words and words of the "
+                        "mechanism steering: allowed are both or none", dpi_gguf_name(file));
     DPI_TRY(check_sets(file, c, err));
     DPI_TRY(check_model(file, c, err));
     if (!dpi_gguf_find(file, DPI_TASK_KEY "label_counts") ==

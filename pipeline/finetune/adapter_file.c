@@ -126,13 +126,21 @@ static dpi_status read_counts(const dpi_gguf *file, dpi_finetune_task *task, dpi
     return status;
 }
 
-dpi_status dpi_finetune_read_meanings(const char *path, char **meanings, dpi_error *err) {
+static dpi_status read_lines(const char *path, const char *key, char **lines, dpi_error *err) {
     dpi_gguf *file;
-    *meanings = NULL;
+    *lines = NULL;
     DPI_TRY(dpi_gguf_open(path, true, &file, err));
-    const dpi_status status = copy_lines(file, KEY "label_meanings", meanings, err);
+    const dpi_status status = copy_lines(file, key, lines, err);
     dpi_gguf_close(file);
     return status;
+}
+
+dpi_status dpi_finetune_read_meanings(const char *path, char **meanings, dpi_error *err) {
+    return read_lines(path, KEY "label_meanings", meanings, err);
+}
+
+dpi_status dpi_finetune_read_words(const char *path, char **words, dpi_error *err) {
+    return read_lines(path, KEY "key_words", words, err);
 }
 
 static dpi_status read_task(const dpi_gguf *file, dpi_finetune_task *task, dpi_error *err) {

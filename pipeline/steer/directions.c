@@ -223,12 +223,38 @@ static void project(const dpi_steer *s, int64_t at, const double *state, double 
     }
 }
 
+/* Of C, what the words of a unit are long where they are asked for: as much of it as makes words
+ * that half of a hundred records have show at epsilon 10 (docs/results.md). */
+static const double WORDS_LONG = .385;
+
+/* The longest direction beside words, in units of C. */
+static double direction_most(const dpi_steer *s) {
+    return s->options.n_words > 0 ? sqrt(1 - WORDS_LONG * WORDS_LONG) : 1;
+}
+
+/* Makes v [n] at most `length` long; exactly so, unless it is zeros, where it is to be `filled`. */
+static void set_length(double *v, int64_t n, double length, bool filled) {
+    double square = 0;
+    for (int64_t c = 0; c < n; c++)
+        square += v[c] * v[c];
+    if (square > 0 && (filled || square > length * length))
+        for (int64_t c = 0; c < n; c++)
+            v[c] *= length / sqrt(square);
+}
+
+/* C over all layers of a label together: each is as long as its public texts lie apart. */
+static double clip_of(const dpi_steer *s) {
+    return s->options.clip * sqrt((double)s->n_layers);
+}
+
 /* vector [n]: the mean over the records of a unit, from the mean of public texts of its label, in
- * units of their spread, and of it what is released; zeros for other labels, and of a unit without
- * a record that has tokens. mean [n_states] is for the work. */
+ * units of their spread, and of it what is released; behind that of all labels their words, those
+ * that its records have. Zeros for other labels, and of a unit without a record that has tokens.
+ * mean [n_states] is for the work. */
 static dpi_status read_unit(dpi_reader *r, const dpi_examples *examples, size_t unit, double *mean,
                             double *vector, dpi_error *err) {
     const dpi_steer *s = r->steer;
+    double *words = vector + s->n_vectors;
     int32_t n_records = 0, label = 0;
     memset(vector, 0, (size_t)s->n * sizeof *vector);
     memset(mean, 0, (size_t)s->n_states * sizeof *mean);
@@ -244,18 +270,20 @@ static dpi_status read_unit(dpi_reader *r, const dpi_examples *examples, size_t 
         for (int64_t c = 0; c < s->n_states && n > 0; c++)
             mean[c] += (r->sums[c] / n - at[c]) / spread[c / s->n_embd];
         n_records += n > 0;
+        if (n > 0 && s->options.n_words > 0)
+            DPI_TRY(dpi_key_words_add(s, examples->records, i,
+                                      words + (int64_t)label * s->options.n_words, err));
     }
     for (int64_t c = 0; c < s->n_states && n_records > 1; c++)
         mean[c] /= n_records;
     for (int32_t l = 0; l < s->n_layers && n_records > 0; l++)
         project(s, (int64_t)label * s->n_layers + l, mean + (int64_t)l * s->n_embd,
                 vector + label * s->n_one + (int64_t)l * s->width);
+    if (s->options.n_words > 0) {
+        set_length(vector, s->n_vectors, direction_most(s) * clip_of(s), false);
+        set_length(words, s->n - s->n_vectors, WORDS_LONG * clip_of(s), true);
+    }
     return DPI_STATUS_OK;
-}
-
-/* C over all layers of a label together: each is as long as its public texts lie apart. */
-static double clip_of(const dpi_steer *s) {
-    return s->options.clip * sqrt((double)s->n_layers);
 }
 
 static dpi_status add_units(dpi_reader *r, const dpi_examples *examples, double *mean,
@@ -324,7 +352,8 @@ void dpi_directions_make(const dpi_steer *s, const int64_t *sum, float *vectors)
         const double one =
             (double)(INT64_C(1) << DPI_GRADIENT_SHIFT) * dpi_steer_units(s, i / s->n_layers);
         const int64_t *of_layer = sum + (int64_t)i * s->width;
-        const double by = kept_of(of_layer, s->width, deviation, one) * clip_of(s) / one *
+        const double longest = one * direction_most(s);
+        const double by = kept_of(of_layer, s->width, deviation, longest) * clip_of(s) / one *
                           s->at.spread[i] * s->at.size[i];
         for (int32_t c = 0; c < s->n_embd; c++)
             vectors[(int64_t)i * s->n_embd + c] = (float)(restored(s, i, of_layer, c) * by);

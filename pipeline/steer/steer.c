@@ -62,6 +62,8 @@ void dpi_steer_free(dpi_steer *s) {
     free(s->layers);
     dpi_private_free(s->sum);
     free(s->vectors);
+    free(s->key_words);
+    free(s->words);
     free(s);
 }
 
@@ -77,6 +79,8 @@ int32_t dpi_steer_drowned(const dpi_steer *s) {
     }
     return n;
 }
+
+const char *dpi_steer_words(const dpi_steer *s) { return s->words; }
 
 /* ---- Public texts ---------------------------------------------------------------------------- */
 
@@ -168,6 +172,8 @@ dpi_status dpi_steer_prepare(dpi_steer *s, dpi_error *err) {
         status = draw_texts(s, &drawn, err);
     if (status == DPI_STATUS_OK)
         status = read_all(s, drawn ? drawn : s->options.public_texts, NULL, err);
+    if (status == DPI_STATUS_OK && s->options.n_words > 0)
+        status = dpi_key_words_find(s, drawn ? drawn : s->options.public_texts, err);
     dpi_records_close(drawn);
     s->prepared = status == DPI_STATUS_OK;
     return status;
@@ -197,6 +203,8 @@ static dpi_status release(dpi_steer *s, dpi_error *err) {
     dpi_status status = read_all(s, s->options.records, sum, err);
     if (status == DPI_STATUS_OK)
         status = add_noise(s, sum, err);
+    if (status == DPI_STATUS_OK && s->options.n_words > 0)
+        status = dpi_key_words_choose(s, sum, err);
     if (status != DPI_STATUS_OK) {
         dpi_private_free(sum);
         return status;

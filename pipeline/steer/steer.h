@@ -18,6 +18,15 @@ typedef struct dpi_public_states {
                        in which these texts differ most; NULL: all directions are released */
 } dpi_public_states;
 
+/* A word of public texts. PUBLIC. */
+enum { DPI_KEY_WORD_MAX = 32 }; /* with its NUL */
+typedef struct dpi_key_word {
+    char name[DPI_KEY_WORD_MAX];
+    int32_t n_texts; /* that have it */
+    int64_t text;    /* the last of these, while they are counted */
+    double weight;   /* how much it tells: ln(texts / n_texts) */
+} dpi_key_word;
+
 struct dpi_steer {
     dpi_steer_options options; /* n_threads, n_units and layers settled */
     int32_t *layers;           /* [n_layers] own */
@@ -27,14 +36,19 @@ struct dpi_steer {
     int32_t width; /* numbers of a layer that are released: n_embd, or as many as the basis has */
     int64_t n_states; /* n_layers n_embd */
     int64_t n_one;    /* n_layers width: numbers of a set */
-    int64_t n;        /* of all sets, one after the other */
+    int64_t n_vectors; /* of all sets, one after the other */
+    int64_t n;         /* with those of words behind them, n_words of each set */
     dpi_claim claim; /* of steering alone */
     dpi_instructions instructions; /* [n_sets] */
     dpi_public_states at;
+    dpi_key_word *key_words; /* [n_key_words] PUBLIC, in the order of the alphabet; n_words at most
+                              */
+    int32_t n_key_words;
     bool prepared, released;
     int64_t charge;  /* of the ledger; 0: none */
     uint8_t *pays;   /* [units] with scope UNIT: 1: the unit has paid. PRIVATE */
-    int64_t *sum;    /* [n] what was released: the units' vectors and the noise */
+    int64_t *sum;    /* [n] what was released: the units' vectors and words, and the noise */
+    char *words;     /* made of it: lines of key words, of one label each; NULL: there are none */
     float *vectors;  /* [n_sets, n_states] made of it, in the residual stream's units */
 };
 
@@ -76,6 +90,16 @@ DPI_MUST_CHECK dpi_status dpi_steer_basis_find(const double *texts, int64_t n_te
 /* sum [n] += the clipped vectors of all units. PRIVATE. Errors: MEMORY, CANCELLED. */
 DPI_MUST_CHECK dpi_status dpi_directions_add(dpi_reader *reader, const dpi_examples *examples,
                                              int64_t *sum, dpi_error *err);
+/* The words of public texts, and what each tells. Errors: IO, MEMORY. */
+DPI_MUST_CHECK dpi_status dpi_key_words_find(dpi_steer *steer, const dpi_records *texts,
+                                             dpi_error *err);
+/* said [n_words] += the weights of the words that record i has. PRIVATE. Errors: IO, MEMORY. */
+DPI_MUST_CHECK dpi_status dpi_key_words_add(const dpi_steer *steer, const dpi_records *records,
+                                            size_t i, double *said, dpi_error *err);
+/* Of the noisy sum [n] the words of each label. Errors: MEMORY. */
+DPI_MUST_CHECK dpi_status dpi_key_words_choose(dpi_steer *steer, const int64_t *sum,
+                                               dpi_error *err);
+
 /* Of the noisy sum [n] the vectors [n_sets, n_states]. */
 void dpi_directions_make(const dpi_steer *steer, const int64_t *sum, float *vectors);
 

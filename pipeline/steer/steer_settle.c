@@ -42,6 +42,10 @@ static dpi_status check(const dpi_steer_options *o, dpi_error *err) {
     if (!(o->epsilon >= 0 && o->sigma >= 0) || (o->epsilon > 0) == (o->sigma > 0))
         return dpi_fail(err, DPI_STATUS_ARG, "epsilon: found %g with sigma %g, allowed is one of "
                                              "them", o->epsilon, o->sigma);
+    DPI_TRY(dpi_check_range("n_words", o->n_words, 0, DPI_STEER_WORDS_MAX, err));
+    if (o->n_words > 0 && !dpi_records_has_labels(o->records))
+        return dpi_fail(err, DPI_STATUS_ARG, "n_words: found %d, allowed with labels",
+                        (int)o->n_words);
     if (!(o->clip > 0 && o->clip <= 1e6))
         return dpi_fail(err, DPI_STATUS_ARG, "clip: found %g, allowed above 0 and at most 1e6",
                         o->clip);
@@ -128,7 +132,8 @@ static dpi_status settle_rank(dpi_steer *s, double sigma, dpi_error *err) {
                         "%d, all", (int)o->rank, (long long)most, (int)s->n_embd);
     s->width = o->rank > 0 ? o->rank : choose_rank(s, sigma, most > 1 ? most : 1);
     s->n_one = (int64_t)s->n_layers * s->width;
-    s->n = s->n_sets * s->n_one;
+    s->n_vectors = s->n_sets * s->n_one;
+    s->n = s->n_vectors + (int64_t)s->n_sets * o->n_words;
     return DPI_STATUS_OK;
 }
 
@@ -173,6 +178,7 @@ dpi_status dpi_steer_settle(dpi_steer *s, dpi_error *err) {
     values[DPI_STEERING_CLIP] = o->clip;
     values[DPI_STEERING_LAYERS] = s->n_layers;
     values[DPI_STEERING_NUMBERS] = (double)(s->n_sets * s->n_states);
+    values[DPI_STEERING_WORDS] = o->n_words;
     values[DPI_STEERING_RANK] = s->width < s->n_embd ? s->width : 0;
     return dpi_claim_settle(c, err);
 }

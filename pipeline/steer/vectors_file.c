@@ -33,6 +33,8 @@ static void hash_vectors(const dpi_steer *s, char hex[DPI_DIGEST_HEX + 1]) {
             sha256_update(&hash, (size_t)s->n_embd * sizeof(float),
                           (const uint8_t *)vectors_of(s, label, l));
     }
+    if (s->words)
+        dpi_words_hash(&hash, s->words, strlen(s->words), s->options.n_words);
     dpi_digest_end(&hash, hex);
 }
 
@@ -55,6 +57,8 @@ static void put_head(dpi_gguf_builder *w, const dpi_steer *s, const char *hex) {
     dpi_gguf_put_u32(w, "controlvector.layer_count", (uint32_t)s->n_layers);
     dpi_task_put_base(w, s->options.model, s->claim.model_name);
     dpi_task_put(w, &s->instructions);
+    if (s->words)
+        dpi_gguf_put_string(w, DPI_TASK_KEY "key_words", s->words);
 }
 
 static void put_tensors(dpi_gguf_builder *w, const dpi_steer *s) {

@@ -25,7 +25,7 @@ declare -A upstream=(
     [pipeline/perturb]="$engine dp/exact dp/local dp/mechanism"
     [pipeline/shards]="base dp/account $release"
     [pipeline/finetune]="$engine $dp dp/mechanism $release train"
-    [pipeline/steer]="$engine $dp dp/mechanism $release pipeline/finetune"
+    [pipeline/steer]="$engine $dp dp/mechanism $release pipeline/finetune pipeline/perturb"
     [pipeline/augpe]="$engine dp/exact dp/account dp/mechanism $release"
     # Audits look inside: at samplers, and at what drives them.
     [audit]="base kernels dp/exact dp/methods dp/mechanism dp/local $audited"

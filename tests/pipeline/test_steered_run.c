@@ -181,6 +181,12 @@ TEST(test_steered_run_of_labels) {
     o = about(with, loose);
     assert_error(dpi_release_open(&o, &r, ERR), UNSUPPORTED, "the vectors are of 2 labels");
     dpi_model_close(with);
+    OWN(dpi_steer) worded = NULL; /* a run's claim has no place for key words */
+    so.n_words = 5;
+    with = steered_by(&so, &worded);
+    o = about(with, kinds), o.batch = 1;
+    assert_error(dpi_release_open(&o, &r, ERR), UNSUPPORTED, "come with key words, of 5");
+    dpi_model_close(with);
 }
 
 /* How much of a report with this claim does not hold beside a file of vectors. */

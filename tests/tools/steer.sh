@@ -221,6 +221,29 @@ refuse 2 "line 1 has a TAB and no description" steer m.gguf $kinds --epsilon 1 -
 sed 's/first kind/first\nkind/' meant.gguf >lines.gguf
 refuse 5 "label_meanings: found 3 lines, needed are 2" generate m.gguf --steer lines.gguf -n 4
 refuse 5 "label_meanings: found 3 lines, needed are 2" verify lines.gguf
+# Words that tell labels apart, in prompts of texts with the vectors: the same texts as with these
+# words on the command line.
+printf '%s\n' kind,text "0_x,bolt and nut" "0_x,Bolt nut" "1_x,wood" "1_x,wood bolt" >worded.csv
+echo kind,text >told.csv
+for i in 1 2 3 4 5 6 7 8; do printf '%s\n' "0_x,A nut and bolt $i" "1_x,wood" >>told.csv; done
+told="told.csv --delta 1e-3 --label-field kind --positions 64 -t 1 --public worded.csv"
+refuse 2 "--key-words: found 9, allowed with labels" steer m.gguf $brief --epsilon 1 --key-words 9 \
+    -o x.gguf
+works steer m.gguf $told --describe {label} --epsilon inf --key-words 9 -o told.gguf
+expect_err "words, asked for   9" "NOT PRIVATE"
+works steer m.gguf $told --describe {label} --epsilon 40 --key-words 9 -o quiet.gguf
+works verify quiet.gguf; expect_out verified PRIVATE
+with="generate m.gguf --steer told.gguf -n 6 --seed 1 --jsonl -q"
+works $with --num 2; cp out hinted.jsonl
+printf '1 0_x\t0 x (nut, bolt)\n1 1_x\t1 x (wood)\n' >hints
+works $with --num-per-label hints; expect_same out hinted.jsonl
+printf '1 0_x\n1 1_x\n' >hints
+works $with --num-per-label hints; expect_different out hinted.jsonl
+works $with; expect_lines 2 out
+sed 's/key_words/key_verbs/' told.gguf >verbs.gguf
+refuse 5 "unknown key dpinfer.finetune.key_verbs" generate m.gguf --steer verbs.gguf -n 4
+refuse 2 "the vectors come with key words" run m.gguf told.csv --label-field kind -B 2 -n 5 \
+    --rho .1 --delta 1e-3 --describe {label} --steer quiet.gguf
 # Whoever knows no labels cannot use them, and pays nothing.
 works ledger init untouched --dataset all --epsilon 10 --delta 1e-3
 refuse 2 "has 2 sets, of labels" run m.gguf kinds.csv -B 2 -n 5 --rho .1 --delta 1e-3 \

@@ -11,10 +11,10 @@
 #include "dpinfer/finetune.h"
 #include "dpinfer/memory.h"
 #include "tools/command/commands.h"
+#include "tools/command/task_labels.h"
 #include "tools/command/texts_told.h"
 #include "tools/options/grammar_options.h"
 #include "tools/options/wording_options.h"
-#include "tools/options/label_options.h"
 #include "tools/options/paths.h"
 #include "tools/shared/report_files.h"
 #include "tools/shared/text_sink.h"
@@ -32,19 +32,14 @@ typedef struct generating {
     dpi_finetune_task task;
     char *description; /* of the file; NULL: it has none */
     char *meaning_lines; /* of the file; NULL: it has none */
+    char *word_lines;    /* key words of vectors; NULL: the file has none */
     int32_t n_text;    /* with it, as in dpi_prompt_options */
     dpi_prompt_options asked; /* of all labels, as the command line and the file have it */
     dpi_claim claim;
     bool claimed;
-    label_input own; /* labels of the command line */
-    const char **labels; /* [n_labels] of the adapter, or of the command line; NULL: none */
-    const char **meanings; /* [n_labels] what {label} stands for; one that is NULL: the label */
-    int32_t n_labels;
-    const char *attributes[DPI_LABEL_FIELDS_MAX]; /* names, in the task */
-    int32_t n_attributes;
+    task_labels labels;
     int32_t *shares; /* [n_labels] texts of each; NULL: as many of each */
-    int32_t *sets;   /* [n_labels] of the vectors' file; NULL: it has vectors of no label */
-    dpi_prompts **prompts; /* [n_prompts]: [n_labels], or one */
+    dpi_prompts **prompts; /* [n_prompts]: [labels.n], or one */
     int32_t n_prompts;
     dpi_drawing *drawing;
     dpi_sampler_options drawn; /* how */
@@ -57,96 +52,6 @@ typedef struct generating {
 } generating;
 
 /* ---- The adapter ----------------------------------------------------------------------------- */
-
-static int make_labels(generating *g, int32_t n) {
-    g->n_labels = n;
-    g->labels = calloc((size_t)n, sizeof *g->labels);
-    g->meanings = calloc((size_t)n, sizeof *g->meanings);
-    return g->labels && g->meanings ? CLI_OK : cli_no_memory("the texts");
-}
-
-/* The lines of the task. */
-static int split_labels(generating *g) {
-    char *next = g->task.labels, *next_meaning = g->meaning_lines;
-    int32_t n = 1;
-    for (const char *c = next; c && *c; c++)
-        n += *c == '\n';
-    if (!next)
-        return CLI_OK;
-    const int code = make_labels(g, n);
-    for (int32_t i = 0; i < n && code == CLI_OK; i++) {
-        const char *meaning = strsep(&next_meaning, "\n");
-        g->labels[i] = strsep(&next, "\n");
-        g->meanings[i] = meaning && meaning[0] ? meaning : NULL;
-    }
-    return code;
-}
-
-static void free_labels(generating *g) { free(g->labels), free(g->meanings); }
-
-/* Names as the adapter's file has them. */
-static int split_attributes(generating *g) {
-    char *next = g->task.attributes;
-    for (char *name; next && (name = strsep(&next, "\t")) != NULL;) {
-        if (g->n_attributes == DPI_LABEL_FIELDS_MAX)
-            return cli_fail(CLI_MODEL, "the adapter has more than %d attributes",
-                            DPI_LABEL_FIELDS_MAX);
-        g->attributes[g->n_attributes++] = name;
-    }
-    return CLI_OK;
-}
-
-static int find_label(const generating *g, const char *label) {
-    for (int32_t i = 0; i < g->n_labels; i++)
-        if (strcmp(g->labels[i], label) == 0)
-            return i;
-    return -1;
-}
-
-/* Steering vectors with labels are in their order in the file: [own] of those of the command line,
- * or of all. */
-static int find_sets(generating *g) {
-    const int32_t n = g->own.n > 0 ? g->own.n : g->n_labels;
-    if (!g->a->v[OPT_STEER].given || !g->labels)
-        return CLI_OK;
-    g->sets = calloc((size_t)n, sizeof *g->sets);
-    for (int32_t i = 0; g->sets && i < n; i++)
-        g->sets[i] = g->own.n > 0 ? find_label(g, g->own.names[i]) : i;
-    return g->sets ? CLI_OK : cli_no_memory("the texts");
-}
-
-/* Labels of the command line in place of the adapter's, which has all of them and says what one
- * means of which the command line does not. */
-static int replace_labels(generating *g) {
-    const generating file = *g;
-    if (g->own.n == 0)
-        return CLI_OK;
-    const int code = make_labels(g, g->own.n);
-    for (int32_t i = 0; i < g->own.n && code == CLI_OK; i++) {
-        const int found = find_label(&file, g->own.names[i]);
-        g->labels[i] = g->own.names[i];
-        g->meanings[i] = g->own.meanings[i] ? g->own.meanings[i]
-                         : found >= 0       ? file.meanings[found]
-                                            : NULL;
-    }
-    free(file.labels), free(file.meanings);
-    return code;
-}
-
-static int read_labels(generating *g) {
-    dpi_release_options unused = {0};
-    int code = split_labels(g);
-    if (code == CLI_OK)
-        code = split_attributes(g);
-    if (code == CLI_OK)
-        code = label_options_read(g->a, g->n_attributes > 0, &g->own, &unused);
-    for (int32_t i = 0; i < g->own.n && code == CLI_OK; i++)
-        if (g->claimed && find_label(g, g->own.names[i]) < 0)
-            code = cli_fail(CLI_USAGE, "the adapter has no label '%s'", g->own.names[i]);
-    if (code == CLI_OK)
-        code = find_sets(g);
-    return code == CLI_OK ? replace_labels(g) : code;
-}
 
 /* It has a file of its own, beside a model. */
 static bool is_beside(const dpi_claim *claim) {
@@ -199,8 +104,12 @@ static int read_adapter(generating *g) {
         status = dpi_finetune_read_description(path, &g->description, &g->n_text, &err);
     if (g->claimed && status == DPI_STATUS_OK)
         status = dpi_finetune_read_meanings(path, &g->meaning_lines, &err);
+    if (g->claimed && status == DPI_STATUS_OK)
+        status = dpi_finetune_read_words(path, &g->word_lines, &err);
     return status == DPI_STATUS_OK || (status == DPI_STATUS_FORMAT && !g->claimed)
-               ? read_labels(g)
+               ? task_labels_read(g->a, &(task_lines){g->task.labels, g->meaning_lines,
+                                                      g->word_lines, g->task.attributes,
+                                                      g->claimed}, &g->labels)
                : cli_fail_library(CLI_MODEL, &err);
 }
 
@@ -210,15 +119,16 @@ static int read_adapter(generating *g) {
 static dpi_status prompt_options(const generating *g, int32_t i, dpi_prompt_options *o, char **made,
                                  dpi_error *err) {
     *made = NULL;
-    if (!g->labels)
+    if (!g->labels.names)
         return DPI_STATUS_OK;
-    if (g->n_attributes == 0) {
-        *made = dpi_label_in_prompt(g->labels[i], g->meanings[i], o->description.data != NULL);
+    if (g->labels.n_attributes == 0) {
+        *made = task_label_in_prompt(&g->labels, i, o->description.data != NULL);
         o->label = (dpi_bytes){*made, *made ? strlen(*made) : 0};
         return *made ? DPI_STATUS_OK : DPI_STATUS_MEMORY;
     }
-    const dpi_status status = dpi_finetune_instruction(o->public_prompt.data, g->attributes,
-                                                       g->n_attributes, g->labels[i], made, err);
+    const dpi_status status = dpi_finetune_instruction(o->public_prompt.data, g->labels.attributes,
+                                                       g->labels.n_attributes, g->labels.names[i],
+                                                       made, err);
     if (status == DPI_STATUS_OK)
         o->public_prompt = (dpi_bytes){*made, strlen(*made)};
     return status;
@@ -262,11 +172,12 @@ static int read_prompt(generating *g) {
 static int make_prompts(generating *g, const dpi_model_info *model) {
     dpi_prompt_options o = g->asked;
     dpi_wording_end_prompts(&g->worded.wording, &o);
-    const bool placed = g->n_attributes > 0 || dpi_prompt_options_have_label(&o) != 0;
-    if (placed != (g->labels != NULL) || (g->n_attributes > 0 && !o.public_prompt.data))
+    const bool placed = g->labels.n_attributes > 0 || dpi_prompt_options_have_label(&o) != 0;
+    const bool labelled = g->labels.names != NULL;
+    if (placed != labelled || (g->labels.n_attributes > 0 && !o.public_prompt.data))
         return cli_fail(CLI_USAGE, "the instruction has %s {label}, and there are %s labels",
-                        g->labels ? "no" : "a", g->labels ? "some" : "no");
-    g->n_prompts = g->labels ? g->n_labels : 1;
+                        labelled ? "no" : "a", labelled ? "some" : "no");
+    g->n_prompts = labelled ? g->labels.n : 1;
     g->prompts = calloc((size_t)g->n_prompts, sizeof *g->prompts);
     int code = g->prompts ? CLI_OK : cli_no_memory("the texts");
     for (int32_t i = 0; i < g->n_prompts && code == CLI_OK; i++)
@@ -280,9 +191,9 @@ static int make_prompts(generating *g, const dpi_model_info *model) {
 static char *attributes_of(const generating *g, const char *label) {
     json_t *values = json_object();
     int bad = !values;
-    for (int32_t i = 0; i < g->n_attributes && !bad; i++) {
+    for (int32_t i = 0; i < g->labels.n_attributes && !bad; i++) {
         const size_t n = strcspn(label, "\t");
-        bad = json_object_set_new(values, g->attributes[i], json_stringn(label, n));
+        bad = json_object_set_new(values, g->labels.attributes[i], json_stringn(label, n));
         label += label[n] ? n + 1 : n;
     }
     const size_t ascii = g->sink.screen ? JSON_ENSURE_ASCII : 0;
@@ -295,9 +206,9 @@ static char *attributes_of(const generating *g, const char *label) {
 static int32_t end_of(int32_t ended) { return ended ? DPI_END_EOG : DPI_END_LENGTH; }
 
 static int write_text(generating *g, const dpi_drawn_text *t) {
-    const char *label = g->labels ? g->labels[t->prompt] : NULL;
-    char *attributes = label && g->n_attributes > 0 ? attributes_of(g, label) : NULL;
-    if (label && g->n_attributes > 0 && !attributes)
+    const char *label = g->labels.names ? g->labels.names[t->prompt] : NULL;
+    char *attributes = label && g->labels.n_attributes > 0 ? attributes_of(g, label) : NULL;
+    if (label && g->labels.n_attributes > 0 && !attributes)
         return cli_no_memory("the texts");
     const text_head head = {t->index, label, label ? strlen(label) : 0, attributes};
     int code = text_sink_put(&g->sink, &head, t->data, t->n_bytes, t->n_drawn, t->ended);
@@ -371,23 +282,24 @@ static int make_rules(generating *g) {
 
 /* As --num-per-label says, else as the adapter counted its units. */
 static bool share_texts(generating *g) {
-    const bool counted = g->task.counts && g->own.n == 0 && g->task.n_counts == g->n_labels;
-    if (!g->own.texts && !counted)
+    const task_labels *l = &g->labels;
+    const bool counted = g->task.counts && l->own.n == 0 && g->task.n_counts == l->n;
+    if (!l->own.texts && !counted)
         return true;
-    g->shares = calloc((size_t)g->n_labels, sizeof *g->shares);
+    g->shares = calloc((size_t)l->n, sizeof *g->shares);
     if (g->shares && counted)
-        dpi_finetune_share(g->task.counts, g->n_labels, g->n_texts, g->shares);
+        dpi_finetune_share(g->task.counts, l->n, g->n_texts, g->shares);
     else if (g->shares)
-        memcpy(g->shares, g->own.texts, (size_t)g->n_labels * sizeof *g->shares);
+        memcpy(g->shares, l->own.texts, (size_t)l->n * sizeof *g->shares);
     return g->shares != NULL;
 }
 
 static int count_texts(generating *g) {
     const option_value *v = g->a->v;
-    int64_t n = v[OPT_NUM].given ? v[OPT_NUM].i : g->labels ? g->n_labels : 1;
-    for (int32_t i = 0; g->own.texts && i < g->own.n; i++)
-        n = i == 0 ? g->own.texts[0] : n + g->own.texts[i];
-    if (g->own.texts && v[OPT_NUM].given)
+    int64_t n = v[OPT_NUM].given ? v[OPT_NUM].i : g->labels.names ? g->labels.n_names : 1;
+    for (int32_t i = 0; g->labels.own.texts && i < g->labels.own.n; i++)
+        n = i == 0 ? g->labels.own.texts[0] : n + g->labels.own.texts[i];
+    if (g->labels.own.texts && v[OPT_NUM].given)
         return cli_fail(CLI_USAGE, "--num and --num-per-label: allowed is one of them");
     if (n < 1 || n > INT32_MAX / 2)
         return cli_fail(CLI_USAGE, "texts: found %" PRId64 ", allowed 1..%d", n, INT32_MAX / 2);
@@ -404,7 +316,7 @@ static int open_drawing(generating *g) {
     dpi_drawing_options_init(&o);
     o.model = g->model, o.mask = g->mask, o.rules = g->rules;
     o.prompts = g->prompts, o.n_prompts = g->n_prompts, o.shares = g->shares;
-    o.sets = g->sets;
+    o.sets = g->labels.sets;
     o.n_texts = g->n_texts, o.method = g->drawn;
     if (v[OPT_PARALLEL].given)
         o.n_parallel = (int32_t)(v[OPT_PARALLEL].i < DPI_DRAWING_PARALLEL_MAX
@@ -540,10 +452,8 @@ static void close_all(generating *g) {
     dpi_word_rules_free(g->rules);
     wording_options_free(&g->worded);
     dpi_grammar_free(g->grammar);
-    free_labels(g);
-    label_options_free(&g->own);
-    free(g->sets);
-    free(g->description), free(g->meaning_lines);
+    task_labels_free(&g->labels);
+    free(g->description), free(g->meaning_lines), free(g->word_lines);
     dpi_finetune_task_free(&g->task);
     dpi_model_close(g->model);
 }

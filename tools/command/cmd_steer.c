@@ -82,6 +82,8 @@ static dpi_steer_options options_of(const steering *s) {
         o.description = (dpi_bytes){v[OPT_DESCRIBE].s, strlen(v[OPT_DESCRIBE].s)};
     o.labels = s->labels.names, o.n_labels = s->labels.n;
     o.label_meanings = s->labels.n > 0 ? s->labels.meanings : NULL;
+    if (v[OPT_STEER_WORDS].given)
+        o.n_words = (int32_t)v[OPT_STEER_WORDS].i;
     if (v[OPT_RANK].given)
         o.rank = (int32_t)v[OPT_RANK].i;
     o.n_positions = (int32_t)v[OPT_POSITIONS].i;

@@ -27,7 +27,7 @@ static const struct {
     {"biases", "--logit-bias"}, {"min_words", "--min-words"}, {"max_words", "--max-words"},
     {"examples", "--example"}, {"released", "--released"}, {"description", "--describe"},
     {"steered", "--steer"}, {"control_vector", "--control-vector"}, {"top_k", "--top-k"},
-    {"word", "--word"},
+    {"word", "--word"}, {"n_words", "--key-words"},
     {"variation_prompt", "--variation-prompt"}, {"n_candidates", "--candidates"},
     {"n_lookahead", "--lookahead"}, {"n_rounds", "--rounds"}, {"units", "--units"},
     {"n_clusters", "--cluster"}, {"positions", "--positions"}, {"held_out", "--held-out"},
