@@ -132,6 +132,8 @@ DPI_API int32_t dpi_steer_drowned(const dpi_steer *steer);
 /* The key words of each label, a line of words with spaces between, in the order of how much they
  * tell; a line may be empty. The object's own; NULL before the release, or without n_words. */
 DPI_API const char *dpi_steer_words(const dpi_steer *steer);
+/* The name of label i, the object's own; NULL: there are not so many. */
+DPI_API const char *dpi_steer_label(const dpi_steer *steer, int32_t i);
 /* The vectors with their claim. fd -1: a file of that name appears whole; else it is written to
  * that open file, which stays the caller's. Errors: STATE (nothing was released), IO, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_steer_write(dpi_steer *steer, const char *path, int fd,

@@ -153,37 +153,56 @@ static int by_more(const void *a, const void *b) {
                               : (x->word > y->word) - (x->word < y->word);
 }
 
-/* What units of a label say of a word, in units of the longest vector, and its noise. */
-static double said_of(const dpi_steer *s, const int64_t *sum, int32_t label, int32_t word,
-                      double *deviation) {
-    const double one = (double)(INT64_C(1) << DPI_GRADIENT_SHIFT) * dpi_steer_units(s, label);
-    *deviation = s->claim.parts[0].values[DPI_STEERING_SIGMA] * (double)dpi_gradient_bound(s->n) /
-                 one;
-    return (double)sum[s->n_vectors + (int64_t)label * s->options.n_words + word] / one;
-}
-
 /* Noise alone exceeds this for one of 2,000 words. */
 static const double LEAST_MORE = 3.3;
 
-static double more_of(const dpi_steer *s, const int64_t *sum, int32_t label, int32_t word) {
-    const int32_t n_others = s->n_sets - 1;
-    double own, one, others = 0, variance = 0;
-    for (int32_t i = 0; i < s->n_sets; i++)
-        if (i != label) {
-            others += said_of(s, sum, i, word, &one) / n_others;
-            variance += one / n_others * (one / n_others);
-        }
-    const double more = said_of(s, sum, label, word, &own) - others;
-    const double noise = sqrt(variance + own * own);
-    return noise > 0 ? more / noise : more > 0 ? LEAST_MORE + more : 0; /* without noise, all */
+/* What the units of labels say, in units of the longest vector, and the noise of that. */
+typedef struct all_said {
+    const int64_t *sum;
+    double *of_all;  /* [n_key_words] added up over labels */
+    double variance; /* of that */
+} all_said;
+
+static double unit_of(const dpi_steer *s, int32_t label) {
+    return (double)(INT64_C(1) << DPI_GRADIENT_SHIFT) * dpi_steer_units(s, label);
+}
+
+static double deviation_of(const dpi_steer *s, int32_t label) {
+    return s->claim.parts[0].values[DPI_STEERING_SIGMA] * (double)dpi_gradient_bound(s->n) /
+           unit_of(s, label);
+}
+
+static double said_of(const dpi_steer *s, const int64_t *sum, int32_t label, int32_t word) {
+    return (double)sum[s->n_vectors + (int64_t)label * s->options.n_words + word] /
+           unit_of(s, label);
+}
+
+static void add_up(const dpi_steer *s, all_said *said) {
+    for (int32_t label = 0; label < s->n_sets; label++) {
+        said->variance += deviation_of(s, label) * deviation_of(s, label);
+        for (int32_t word = 0; word < s->n_key_words; word++)
+            said->of_all[word] += said_of(s, said->sum, label, word);
+    }
+}
+
+/* By how many deviations a label says a word more than the others do on average. */
+static double more_of(const dpi_steer *s, const all_said *said, int32_t label, int32_t word) {
+    const int32_t n_others = s->n_sets > 1 ? s->n_sets - 1 : 1;
+    const double own = said_of(s, said->sum, label, word), deviation = deviation_of(s, label);
+    const double more = own - (said->of_all[word] - own) / n_others;
+    const double square = deviation * deviation;
+    const double noise = sqrt(square + (said->variance - square) / n_others / n_others);
+    if (noise > 0)
+        return more / noise;
+    return more > 1e-9 ? LEAST_MORE + more : 0; /* without noise, all but what rounding says */
 }
 
 /* The line of a label. */
-static void add_line(const dpi_steer *s, const int64_t *sum, int32_t label, telling *all,
+static void add_line(const dpi_steer *s, const all_said *said, int32_t label, telling *all,
                      dpi_text *lines) {
     int32_t n = 0;
     for (int32_t word = 0; word < s->n_key_words; word++) {
-        const telling t = {word, more_of(s, sum, label, word)};
+        const telling t = {word, more_of(s, said, label, word)};
         if (t.more > LEAST_MORE)
             all[n++] = t;
     }
@@ -197,10 +216,14 @@ static void add_line(const dpi_steer *s, const int64_t *sum, int32_t label, tell
 dpi_status dpi_key_words_choose(dpi_steer *s, const int64_t *sum, dpi_error *err) {
     dpi_text lines = {0};
     telling *all = dpi_calloc((size_t)s->n_key_words + 1, sizeof *all);
-    for (int32_t label = 0; label < s->n_sets && all; label++)
-        add_line(s, sum, label, all, &lines);
-    free(all);
-    if (!all || lines.failed) {
+    all_said said = {sum, dpi_calloc((size_t)s->n_key_words + 1, sizeof(double)), 0};
+    const bool failed = !all || !said.of_all;
+    if (!failed)
+        add_up(s, &said);
+    for (int32_t label = 0; label < s->n_sets && !failed; label++)
+        add_line(s, &said, label, all, &lines);
+    free(all), free(said.of_all);
+    if (failed || lines.failed || !lines.data) {
         free(lines.data);
         return no_memory(err);
     }

@@ -82,6 +82,10 @@ int32_t dpi_steer_drowned(const dpi_steer *s) {
 
 const char *dpi_steer_words(const dpi_steer *s) { return s->words; }
 
+const char *dpi_steer_label(const dpi_steer *s, int32_t i) {
+    return i >= 0 && i < s->labels.n ? s->labels.names.at[i].data : NULL;
+}
+
 /* ---- Public texts ---------------------------------------------------------------------------- */
 
 static dpi_status open_drawing(const dpi_steer *s, dpi_drawing **drawing, dpi_error *err) {
@@ -113,11 +117,6 @@ static dpi_status add_line(dpi_text *lines, const dpi_drawn_text *text, const ch
     return lines->failed ? dpi_no_memory(err, "public texts") : DPI_STATUS_OK;
 }
 
-/* NULL: there are none. */
-static const char *label_of(const dpi_steer *s, int32_t set) {
-    return s->labels.n > 0 ? s->labels.names.at[set].data : NULL;
-}
-
 static dpi_status draw_lines(const dpi_steer *s, dpi_text *lines, dpi_error *err) {
     dpi_drawing *drawing;
     dpi_drawn_text text = {0};
@@ -126,7 +125,7 @@ static dpi_status draw_lines(const dpi_steer *s, dpi_text *lines, dpi_error *err
     while (status == DPI_STATUS_OK && text.index >= 0) {
         status = dpi_drawing_next(drawing, &text, err);
         if (status == DPI_STATUS_OK && text.index >= 0)
-            status = add_line(lines, &text, label_of(s, text.prompt), err);
+            status = add_line(lines, &text, dpi_steer_label(s, text.prompt), err);
     }
     dpi_drawing_free(drawing);
     return status;

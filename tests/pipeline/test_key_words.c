@@ -135,6 +135,9 @@ TEST(test_chosen) {
     dpi_steer_options o = with_words(records, texts);
     OWN(dpi_steer) s = released(&o);
     assert_string_equal(dpi_steer_words(s), "fee card\npaid lost");
+    assert_string_equal(dpi_steer_label(s, 1), "y");
+    assert_null(dpi_steer_label(s, 2));
+    assert_null(dpi_steer_label(s, -1));
     o.seeded = 0, o.epsilon = 0, o.sigma = .1; /* noise that two records are hardly above */
     OWN(dpi_steer) noisy = released(&o);
     snprintf(path, sizeof path, "%s", path_in(dir, "words.gguf"));
@@ -169,6 +172,27 @@ TEST(test_noise) {
     }
     assert_true(n_chosen <= 2);
     assert_true(fabs(square / n - 1) < .4); /* 480 squares: off by .4 once in 10^9, of a seed */
+}
+
+/* One label has nothing to be told from: what its records say. A line may be empty, in a file, too.
+ */
+TEST(test_one_label) {
+    static const char *const x[] = {"x"};
+    OWN(dpi_records) records = of_kinds("r.csv", "who,kind,text\na,x,card\nb,x,card fee\n", true);
+    OWN(dpi_records) texts = of_kinds("t.csv", "kind,text\nx,card fee\nx,fee\nx,a card\n", false);
+    char path[300], *found = NULL;
+    dpi_steer_options o = with_words(records, texts);
+    o.labels = x, o.n_labels = 1;
+    OWN(dpi_steer) s = released(&o);
+    assert_string_equal(dpi_steer_words(s), "card fee");
+    o.seeded = 0, o.epsilon = 0, o.sigma = 1000;
+    OWN(dpi_steer) drowned = released(&o);
+    assert_int_equal(dpi_steer_drowned(drowned), 1);
+    snprintf(path, sizeof path, "%s", path_in(dir, "one.gguf"));
+    written(drowned, path);
+    assert_ok(dpi_finetune_read_words(path, &found, ERR));
+    assert_string_equal(found, dpi_steer_words(drowned));
+    free(found);
 }
 
 /* They are chosen from what was released, noise and all. */

@@ -231,6 +231,7 @@ refuse 2 "--key-words: found 9, allowed with labels" steer m.gguf $brief --epsil
     -o x.gguf
 works steer m.gguf $told --describe {label} --epsilon inf --key-words 9 -o told.gguf
 expect_err "words, asked for   9" "NOT PRIVATE"
+expect_err "key words of '0_x': nut bolt" "key words of '1_x': wood"
 works steer m.gguf $told --describe {label} --epsilon 40 --key-words 9 -o quiet.gguf
 works verify quiet.gguf; expect_out verified PRIVATE
 with="generate m.gguf --steer told.gguf -n 6 --seed 1 --jsonl -q"

@@ -166,6 +166,17 @@ static void warn_of_drowned(const steering *s) {
                  "--epsilon would help");
 }
 
+/* What is released is no secret, and whoever sees the words sees what the budget has bought. */
+static void tell_words(const steering *s) {
+    const char *words = dpi_steer_words(s->steer);
+    for (int32_t i = 0; words && !s->a->v[OPT_QUIET].i; i++) {
+        const int n = (int)strcspn(words, "\n");
+        cli_note("key words of '%s': %.*s", dpi_steer_label(s->steer, i), n > 0 ? n : 4,
+                 n > 0 ? words : "none");
+        words = words[n] ? words + n + 1 : NULL;
+    }
+}
+
 static int release(steering *s) {
     dpi_error err;
     dpi_status status = dpi_steer_prepare(s->steer, &err);
@@ -179,6 +190,7 @@ static int release(steering *s) {
         status = dpi_steer_write(s->steer, s->a->v[OPT_ADAPTER].s, s->out.fd, &err);
     if (status == DPI_STATUS_OK) {
         warn_of_drowned(s);
+        tell_words(s);
         return CLI_OK;
     }
     return status == DPI_STATUS_BUDGET ? ledger_fail(status, &err) : cli_fail_status(status, &err);
@@ -226,6 +238,8 @@ const command command_steer = {
         "stands in --describe or --instruction, and 'generate' writes as many texts of each.\n\n"
         "With --describe texts have the form of those of 'run --describe', and 'generate' finds\n"
         "in the file how.\n\n"
+        "With --key-words the file has words that tell labels apart as well, which 'generate'\n"
+        "puts into prompts; they are shown at the end.\n\n"
         "The noise is the least that --epsilon at --delta allows. --ledger is charged before a\n"
         "record is read. What the noise has drowned is left out: a vector of zeros steers\n"
         "nothing. 'dpinfer verify FILE' computes the guarantee again.\n",
