@@ -1,20 +1,23 @@
-# dpi_add_archive(NAME FOLDERS library...): libNAME.a of the objects of FOLDERS, as the target
-# libNAME for programs that use the public interface.
-#
-# The archive is one relocatable object in which only the public symbols are still visible.
 file(STRINGS ${CMAKE_SOURCE_DIR}/include/dpinfer/status.h abi REGEX "^#define DPI_ABI_VERSION")
 string(REGEX MATCH "[0-9]+" DPI_ABI "${abi}")
 
+# dpi_objects(VARIABLE folder...): the objects of folders, with those that another build has made
+# (DPI_KERNELS_FROM), which CMake does not count among them.
 function(dpi_objects objects)
-  foreach(target IN LISTS ARGN)
-    list(APPEND all $<TARGET_OBJECTS:${target}> $<TARGET_PROPERTY:${target},DPI_MORE_OBJECTS>)
+  foreach(folder IN LISTS ARGN)
+    list(APPEND all $<TARGET_OBJECTS:dpi_${folder}>
+      $<TARGET_PROPERTY:dpi_${folder},DPI_MORE_OBJECTS>)
   endforeach()
   set(${objects} "${all}" PARENT_SCOPE)
 endfunction()
 
+# dpi_add_archive(NAME FOLDERS library...): libNAME.a of the objects of FOLDERS, as the target
+# libNAME for programs that use the public interface.
+#
+# The archive is one relocatable object in which only the public symbols are still visible.
 function(dpi_add_archive name folders)
   list(TRANSFORM folders PREPEND dpi_ OUTPUT_VARIABLE targets)
-  dpi_objects(objects ${targets})
+  dpi_objects(objects ${folders})
   set(library ${CMAKE_CURRENT_BINARY_DIR}/lib${name}.a)
   add_custom_command(
     OUTPUT ${library}
@@ -37,8 +40,7 @@ endfunction()
 function(dpi_add_library name folders)
   dpi_add_archive(${name} "${folders}" ${ARGN})
   if(DPI_SHARED)
-    list(TRANSFORM folders PREPEND dpi_ OUTPUT_VARIABLE targets)
-    dpi_objects(objects ${targets})
+    dpi_objects(objects ${folders})
     add_library(lib${name}_shared SHARED ${objects})
     target_link_libraries(lib${name}_shared PRIVATE dpi_flags ${ARGN})
     set_target_properties(lib${name}_shared PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE C

@@ -204,6 +204,16 @@ static dpi_status check_model(const dpi_gguf *file, const dpi_claim *c, dpi_erro
                     (int)(base.n_bytes > 80 ? 80 : base.n_bytes), base.data);
 }
 
+/* A key is there with what the claim says of it alone. */
+static dpi_status check_both(const dpi_gguf *file, const char *key, bool is_claimed,
+                             const char *what, dpi_error *err) {
+    if ((dpi_gguf_find(file, key) != NULL) == is_claimed)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG,
+                    "the claim of %s does not hold: %s and %s: allowed are both or none",
+                    dpi_gguf_name(file), key, what);
+}
+
 /* A training says nothing in other keys, which nobody would read; what stands for each label is as
  * many lines; and counts of labels are there with their mechanism alone. */
 static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error *err) {
@@ -223,19 +233,13 @@ static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error
         return dpi_fail(err, DPI_STATUS_ARG, "the claim of %s does not hold: %s",
                         dpi_gguf_name(file), why.message);
     const dpi_claim_part *vectors = dpi_claim_find(c, "steering");
-    if (!dpi_gguf_find(file, DPI_TASK_KEY "key_words") !=
-        !(vectors && vectors->values[DPI_STEERING_WORDS] > 0))
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "the claim of %s does not hold: " DPI_TASK_KEY "key_words and words of the "
-                        "mechanism steering: allowed are both or none", dpi_gguf_name(file));
     DPI_TRY(check_sets(file, c, err));
     DPI_TRY(check_model(file, c, err));
-    if (!dpi_gguf_find(file, DPI_TASK_KEY "label_counts") ==
-        !dpi_claim_find(c, "label_counts"))
-        return DPI_STATUS_OK;
-    return dpi_fail(err, DPI_STATUS_ARG,
-                    "the claim of %s does not hold: " DPI_TASK_KEY "label_counts and the "
-                    "mechanism label_counts: allowed are both or none", dpi_gguf_name(file));
+    DPI_TRY(check_both(file, DPI_TASK_KEY "key_words",
+                       vectors && vectors->values[DPI_STEERING_WORDS] > 0,
+                       "words of the mechanism steering", err));
+    return check_both(file, DPI_TASK_KEY "label_counts", dpi_claim_find(c, "label_counts") != NULL,
+                      "the mechanism label_counts", err);
 }
 
 /* The claim of a file, which comes from anywhere. */

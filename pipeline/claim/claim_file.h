@@ -13,8 +13,8 @@
 #include "gguf/gguf_write.h"
 #include "gguf/gguf.h"
 
-/* Key words behind the tensors of steering vectors, and how many were asked for; of none nothing.
- */
+/* The key words of steering vectors in the hash, behind the tensors, and how many words were asked
+ * for. Where none were asked for the hash stays as it is. */
 void dpi_words_hash(struct sha256_ctx *hash, const char *words, size_t n_bytes, int32_t n_asked);
 /* A tensor in the hash: its name, type and shape [4]; its bytes follow. */
 void dpi_tensors_hash_head(struct sha256_ctx *hash, const char *name, uint32_t type,

@@ -223,8 +223,8 @@ static void project(const dpi_steer *s, int64_t at, const double *state, double 
     }
 }
 
-/* Of C, what the words of a unit are long where they are asked for: as much of it as makes words
- * that half of a hundred records have show at epsilon 10 (docs/results.md). */
+/* How long the words of a unit are, in units of C: so long that at epsilon 10 a word shows that a
+ * fifth of a hundred records have (docs/commands.md). */
 static const double WORDS_LONG = .385;
 
 /* The longest direction beside words, in units of C. */
@@ -232,14 +232,15 @@ static double direction_most(const dpi_steer *s) {
     return s->options.n_words > 0 ? sqrt(1 - WORDS_LONG * WORDS_LONG) : 1;
 }
 
-/* Makes v [n] at most `length` long; exactly so, unless it is zeros, where it is to be `filled`. */
-static void set_length(double *v, int64_t n, double length, bool filled) {
+/* Makes v [n] as long as `length` if it is longer, or in any case. Zeros stay zeros. */
+static void set_length(double *v, int64_t n, double length, bool in_any_case) {
     double square = 0;
     for (int64_t c = 0; c < n; c++)
         square += v[c] * v[c];
-    if (square > 0 && (filled || square > length * length))
+    const double by = square > 0 ? length / sqrt(square) : 1;
+    if (in_any_case || square > length * length)
         for (int64_t c = 0; c < n; c++)
-            v[c] *= length / sqrt(square);
+            v[c] *= by;
 }
 
 /* C over all layers of a label together: each is as long as its public texts lie apart. */

@@ -270,6 +270,11 @@ TEST(test_file) {
     write_file(path_in(dir, "verbs.gguf"), file, n_bytes);
     assert_error(dpi_claim_verify_file(path_in(dir, "verbs.gguf"), &claim, &v, ERR), ARG,
                  "unknown key dpinfer.finetune.key_verbs");
+    memcpy(key, KEY, sizeof KEY - 1);
+    key[-1] = '-'; /* a key that is none of the task: words are claimed, and there are none */
+    write_file(path_in(dir, "none.gguf"), file, n_bytes);
+    assert_error(dpi_claim_verify_file(path_in(dir, "none.gguf"), &claim, &v, ERR), ARG,
+                 "key_words and words of the mechanism steering: allowed are both or none");
     dpi_verification_free(&v);
 }
 
