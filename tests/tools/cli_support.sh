@@ -12,8 +12,15 @@ cd "$dir" || exit 1
 
 passed=0
 failed=0
+# A check that does not exist is a failure. Bash asks in a process of its own: a file tells.
+command_not_found_handle() {
+    echo "FAILED: no command $1"
+    : >"$dir/.no_command"
+    return 127
+}
 # finish: the test's exit, with its counts.
 finish() {
+    if [ -e "$dir/.no_command" ]; then failed=$((failed + 1)); fi
     echo "$(basename "$0" .sh): $passed passed, $failed failed"
     exit $((failed > 0))
 }
