@@ -44,15 +44,18 @@ void dpi_struct_give(void *to, const void *made, size_t known) {
     memcpy(to, &size, sizeof size);
 }
 
-dpi_status dpi_struct_fixed(const void *given, size_t known, const uint64_t *room, size_t n_room,
-                            const char *name, dpi_error *err) {
+dpi_status dpi_struct_fixed(const void *given, size_t known, const void *room, size_t n_room,
+                            size_t one, const char *name, dpi_error *err) {
     if (size_of(given) != known)
         return dpi_fail(err, DPI_STATUS_ARG, "%s.struct_size is %zu, must be %zu", name,
                         size_of(given), known);
-    for (size_t i = 0; i < n_room; i++)
-        if (room[i])
+    for (size_t i = 0; i < n_room; i++) {
+        uint64_t value = 0;
+        memcpy(&value, (const char *)room + i * one, one);
+        if (value)
             return dpi_fail(err, DPI_STATUS_ARG,
                             "%s.room[%zu] is %llu, must be 0 with the headers of this library",
-                            name, i, (unsigned long long)room[i]);
+                            name, i, (unsigned long long)value);
+    }
     return DPI_STATUS_OK;
 }

@@ -21,9 +21,10 @@ dpi_status dpi_struct_copy(void *to, const void *given, size_t known, const char
 void dpi_struct_give(void *to, const void *made, size_t known);
 
 /* The same for structs that others hold by value, or that many functions take: they keep their size
- * and have `room` for what is to come. ARG unless that is all 0. */
-dpi_status dpi_struct_fixed(const void *given, size_t known, const uint64_t *room, size_t n_room,
-                            const char *name, dpi_error *err);
+ * and have `room` for what is to come, [n_room] numbers of `one` bytes, 8 at most. ARG unless these
+ * are all 0. */
+dpi_status dpi_struct_fixed(const void *given, size_t known, const void *room, size_t n_room,
+                            size_t one, const char *name, dpi_error *err);
 
 /* Defines NAME_init of a type whose defaults are constants, DPI_STRUCT_DEFAULTS(dpi_x, .n = 2); 0:
  * all are 0. */
@@ -51,6 +52,7 @@ dpi_status dpi_struct_fixed(const void *given, size_t known, const uint64_t *roo
 
 #define DPI_CHECK_FIXED(type, given, err)                                                     \
     DPI_TRY(dpi_struct_fixed((given), sizeof(type), (given)->room,                            \
-                             sizeof(given)->room / sizeof(given)->room[0], #type, err))
+                             sizeof(given)->room / sizeof(given)->room[0],                    \
+                             sizeof(given)->room[0], #type, err))
 
 #endif

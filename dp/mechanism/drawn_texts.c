@@ -15,8 +15,13 @@ static const dpi_parameter min_p = {
     .name = "min_p", .key = "min_p", .label = "min-p", .unit = "", .type = DPI_PARAMETER_REAL,
     .max = 1, .help = "least probability beside the likeliest token"};
 
+static const dpi_parameter best_of = {
+    .name = "best_of", .key = "best_of", .label = "best of", .unit = "", .type = DPI_PARAMETER_INT,
+    .min = 2, .max = 1 << 10, .is_optional = 2, .default_text = "each text is written",
+    .help = "texts that were drawn for each, of which the words that were released chose one"};
+
 static const dpi_parameter *const parameters[] = {&dpi_common[DPI_COMMON_N_TOKENS], &temp, &top_p,
-                                                  &min_p, NULL};
+                                                  &min_p, &best_of, NULL};
 
 static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     p->is_pure = 1; /* and epsilon 0 */

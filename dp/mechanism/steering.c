@@ -78,7 +78,7 @@ static dpi_status check_labels(const dpi_claim *c, const dpi_claim_part *p, dpi_
     const int32_t n_labels = n_labels_of(c, p);
     const int32_t wanted = c->adjacency == DPI_ADJACENCY_ADD_REMOVE ? DPI_LABELS_PRIVATE
                                                                     : DPI_LABELS_PUBLIC;
-    if (v[DPI_STEERING_WORDS] > 0 && n_labels == 0)
+    if (v[DPI_STEERING_WORDS] > 0 && c->n_labels == 0)
         return dpi_fail(err, DPI_STATUS_ARG, "words: found %.10g, allowed with labels of vectors",
                         v[DPI_STEERING_WORDS]);
     if (n_labels == 0)

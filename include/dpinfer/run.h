@@ -107,7 +107,9 @@ typedef struct dpi_run {
                                  directions; 0: all */
     dpi_claim_ledger ledger; /* filled in when the run is charged */
     dpi_run_steering steering;
-    uint64_t room[1]; /* all 0: for what is to come */
+    int32_t steering_words; /* with steering vectors units were asked for so many words of public
+                               texts, for each label; 0: for none */
+    int32_t room[1]; /* all 0: for what is to come */
 } dpi_run;
 
 /* One text by the default method. */

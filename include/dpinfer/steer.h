@@ -36,6 +36,7 @@ enum {
     DPI_STEER_PER_UNIT_MAX = 64,
     DPI_STEER_PUBLIC_MAX = 4096,
     DPI_STEER_LABELS_MAX = 1024,
+    DPI_STEER_WORDS = 1000, /* docs/results.md */
     DPI_STEER_WORDS_MAX = 1 << 14,
     DPI_STEER_KEY_WORDS = 12 /* most of a label that are given away */
 };
@@ -97,11 +98,11 @@ typedef struct dpi_steer_options {
                                           for. NULL (default), and each that is NULL: the label
                                           (dpi_label_in_prompt) */
     int32_t n_words; /* with labels: so many words of the public texts, those that stand in most of
-                        them, are asked for in the records too, in the same sum: those that tell a
-                        label from the others, DPI_STEER_KEY_WORDS at most, are in the file, and
-                        prompts of `dpinfer generate` have some of them beside the label. A part of
-                        the vectors' noise pays for them. 0 (default): none; at most
-                        DPI_STEER_WORDS_MAX */
+                        them, are asked for in the records too, in the same sum, which their part of
+                        the clip pays for. The file has how often they stand there, for best_of.h,
+                        and those that tell a label from the others, DPI_STEER_KEY_WORDS at most,
+                        for prompts of `dpinfer generate`. -1 (default): DPI_STEER_WORDS with
+                        labels, none without; 0: none; at most DPI_STEER_WORDS_MAX */
 } dpi_steer_options;
 
 DPI_API void dpi_steer_options_init_size(dpi_steer_options *options, size_t size);

@@ -25,11 +25,20 @@ void dpi_tensors_hash_head(struct sha256_ctx *hash, const char *name, uint32_t t
     sha256_update(hash, 4 * sizeof *shape, (const uint8_t *)shape);
 }
 
-void dpi_words_hash(struct sha256_ctx *hash, const char *words, size_t n_bytes, int32_t n_asked) {
+const char *const dpi_words_keys[DPI_WORDS_KEYS] = {
+    DPI_TASK_KEY "key_words", DPI_TASK_KEY "words", DPI_TASK_KEY "word_weights",
+    DPI_TASK_KEY "word_means"};
+
+void dpi_words_hash(struct sha256_ctx *hash, const dpi_bytes parts[DPI_WORDS_KEYS],
+                    int32_t n_asked) {
     if (n_asked == 0)
         return;
     sha256_update(hash, sizeof n_asked, (const uint8_t *)&n_asked);
-    sha256_update(hash, n_bytes, (const uint8_t *)words);
+    for (int i = 0; i < DPI_WORDS_KEYS; i++) {
+        const uint64_t n_bytes = parts[i].n_bytes;
+        sha256_update(hash, sizeof n_bytes, (const uint8_t *)&n_bytes);
+        sha256_update(hash, parts[i].n_bytes, (const uint8_t *)parts[i].data);
+    }
 }
 
 /* Of a file that nothing but its names is known of. ssm_dt.bias is an array of a delta net, and no
@@ -76,12 +85,28 @@ static dpi_status read_trained(const dpi_gguf *file, dpi_claim_part *p, dpi_erro
     return DPI_STATUS_OK;
 }
 
+/* Two texts, and two arrays of numbers; what is not there is empty. */
+static dpi_status find_words(const dpi_gguf *file, dpi_bytes parts[DPI_WORDS_KEYS],
+                             dpi_error *err) {
+    for (int i = 0; i < DPI_WORDS_KEYS; i++) {
+        dpi_str text = {"", 0};
+        const dpi_gguf_kv *array = NULL;
+        if (i < 2)
+            DPI_TRY(dpi_gguf_get_string(file, dpi_words_keys[i], &text, NULL, err));
+        else
+            DPI_TRY(dpi_gguf_get_array(file, dpi_words_keys[i], DPI_GGUF_F32, &array, err));
+        parts[i] = array ? (dpi_bytes){(const char *)array->data, array->n_bytes}
+                         : (dpi_bytes){text.data, text.n_bytes};
+    }
+    return DPI_STATUS_OK;
+}
+
 static dpi_status read_vectors(const dpi_gguf *file, dpi_claim_part *p, dpi_error *err) {
     struct sha256_ctx hash;
-    dpi_str words = {"", 0};
+    dpi_bytes parts[DPI_WORDS_KEYS];
     p->values[DPI_STEERING_NUMBERS] = hash_tensors(file, true, &hash);
-    DPI_TRY(dpi_gguf_get_string(file, DPI_TASK_KEY "key_words", &words, NULL, err));
-    dpi_words_hash(&hash, words.data, words.n_bytes, (int32_t)p->values[DPI_STEERING_WORDS]);
+    DPI_TRY(find_words(file, parts, err));
+    dpi_words_hash(&hash, parts, (int32_t)p->values[DPI_STEERING_WORDS]);
     dpi_digest_end(&hash, p->text);
     p->values[DPI_STEERING_LAYERS] = (double)dpi_gguf_tensor_count(file);
     return DPI_STATUS_OK;
@@ -219,7 +244,7 @@ static dpi_status check_both(const dpi_gguf *file, const char *key, bool is_clai
 static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error *err) {
     static const char *const known[] = {"template", "instruction", "description", "text_tokens",
                                         "labels", "label_meanings", "attributes", "label_counts",
-                                        "key_words", NULL};
+                                        "key_words", "words", "word_weights", "word_means", NULL};
     for (int64_t i = 0; i < dpi_gguf_kv_count(file); i++) {
         const char *key = dpi_gguf_kv_at(file, i)->key;
         if (dpi_gguf_is_task(key) && !dpi_is_one_of(known, key + sizeof DPI_TASK_KEY - 1))
@@ -235,9 +260,10 @@ static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error
     const dpi_claim_part *vectors = dpi_claim_find(c, "steering");
     DPI_TRY(check_sets(file, c, err));
     DPI_TRY(check_model(file, c, err));
-    DPI_TRY(check_both(file, DPI_TASK_KEY "key_words",
-                       vectors && vectors->values[DPI_STEERING_WORDS] > 0,
-                       "words of the mechanism steering", err));
+    for (int i = 0; i < DPI_WORDS_KEYS; i++)
+        DPI_TRY(check_both(file, dpi_words_keys[i],
+                           vectors && vectors->values[DPI_STEERING_WORDS] > 0,
+                           "words of the mechanism steering", err));
     return check_both(file, DPI_TASK_KEY "label_counts", dpi_claim_find(c, "label_counts") != NULL,
                       "the mechanism label_counts", err);
 }

@@ -13,9 +13,14 @@
 #include "gguf/gguf_write.h"
 #include "gguf/gguf.h"
 
-/* The key words of steering vectors in the hash, behind the tensors, and how many words were asked
- * for. Where none were asked for the hash stays as it is. */
-void dpi_words_hash(struct sha256_ctx *hash, const char *words, size_t n_bytes, int32_t n_asked);
+/* Words of steering vectors, as the file has them in these keys: key words, the words that were
+ * asked for, what each tells, and what records of labels say of them. */
+enum { DPI_WORDS_KEYS = 4 };
+extern const char *const dpi_words_keys[DPI_WORDS_KEYS];
+/* All of that in the hash, behind the tensors, and how many words were asked for. Where none were
+ * asked for the hash stays as it is. */
+void dpi_words_hash(struct sha256_ctx *hash, const dpi_bytes parts[DPI_WORDS_KEYS],
+                    int32_t n_asked);
 /* A tensor in the hash: its name, type and shape [4]; its bytes follow. */
 void dpi_tensors_hash_head(struct sha256_ctx *hash, const char *name, uint32_t type,
                            const int64_t shape[4]);

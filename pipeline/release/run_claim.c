@@ -10,13 +10,15 @@
 #include "pipeline/claim/claim_json.h"
 #include "pipeline/release/run_claim.h"
 
-static void add_steering(const dpi_run_steering *s, int32_t rank, dpi_claim *c) {
+static void add_steering(const dpi_run *r, dpi_claim *c) {
+    const dpi_run_steering *s = &r->steering;
     dpi_claim_part *part = dpi_claim_add(c, "steering");
     part->values[DPI_STEERING_SIGMA] = s->sigma;
     part->values[DPI_STEERING_CLIP] = s->clip;
     part->values[DPI_STEERING_LAYERS] = s->layers;
     part->values[DPI_STEERING_NUMBERS] = (double)s->layers * s->width;
-    part->values[DPI_STEERING_RANK] = rank;
+    part->values[DPI_STEERING_RANK] = r->steering_rank;
+    part->values[DPI_STEERING_WORDS] = r->steering_words;
     dpi_to_hex(s->tensors, sizeof s->tensors, part->text);
     if (dpi_part_settle(c, part, NULL) != DPI_STATUS_OK)
         c->epsilon = INFINITY; /* nothing is proven of it */
@@ -56,7 +58,7 @@ void dpi_claim_of_run(const dpi_run *r, dpi_claim *c) {
         dpi_part_cost(histogram, DPI_COST_ZCDP, 1, histogram->rho, 0);
     }
     if (r->steering.layers > 0)
-        add_steering(&r->steering, r->steering_rank, c);
+        add_steering(r, c);
 }
 
 /* ---- What it says ---------------------------------------------------------------------------- */
@@ -93,6 +95,7 @@ dpi_status dpi_run_statement(const dpi_run *run, int32_t complete, char **text,
 void dpi_run_steered(const dpi_claim_part *steering, dpi_run *r) {
     dpi_run_steering *s = &r->steering;
     r->steering_rank = (int32_t)steering->values[DPI_STEERING_RANK];
+    r->steering_words = (int32_t)steering->values[DPI_STEERING_WORDS];
     s->sigma = steering->values[DPI_STEERING_SIGMA];
     s->clip = steering->values[DPI_STEERING_CLIP];
     s->layers = (int32_t)steering->values[DPI_STEERING_LAYERS];

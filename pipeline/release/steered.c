@@ -45,11 +45,6 @@ static dpi_status check_sum(const dpi_plan *plan, const dpi_claim *steering, dou
                         "steered: the vectors are of %d labels, allowed where these and those of "
                         "the run are public (a label field, replace-by-null); %s",
                         (int)steering->n_labels, ADVICE);
-    const double words = dpi_claim_find(steering, "steering")->values[DPI_STEERING_WORDS];
-    if (words > 0) /* a claim of a run has no place for them, whose prompts do not use them */
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "steered: the vectors come with key words, of %.0f, allowed are those "
-                        "without; %s", words, ADVICE);
     if (!(sigma > 0))
         return dpi_fail(err, DPI_STATUS_ARG, "steered: the vectors have no noise, and so no "
                                              "guarantee; %s", ADVICE);

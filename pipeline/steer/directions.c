@@ -223,13 +223,9 @@ static void project(const dpi_steer *s, int64_t at, const double *state, double 
     }
 }
 
-/* How long the words of a unit are, in units of C: so long that at epsilon 10 a word shows that a
- * fifth of a hundred records have (docs/commands.md). */
-static const double WORDS_LONG = .385;
-
 /* The longest direction beside words, in units of C. */
 static double direction_most(const dpi_steer *s) {
-    return s->options.n_words > 0 ? sqrt(1 - WORDS_LONG * WORDS_LONG) : 1;
+    return s->options.n_words > 0 ? sqrt(1 - DPI_WORDS_LONG * DPI_WORDS_LONG) : 1;
 }
 
 /* Makes v [n] as long as `length` if it is longer, or in any case. Zeros stay zeros. */
@@ -282,7 +278,7 @@ static dpi_status read_unit(dpi_reader *r, const dpi_examples *examples, size_t 
                 vector + label * s->n_one + (int64_t)l * s->width);
     if (s->options.n_words > 0) {
         set_length(vector, s->n_vectors, direction_most(s) * clip_of(s), false);
-        set_length(words, s->n - s->n_vectors, WORDS_LONG * clip_of(s), true);
+        set_length(words, s->n - s->n_vectors, DPI_WORDS_LONG * clip_of(s), true);
     }
     return DPI_STATUS_OK;
 }

@@ -20,9 +20,7 @@ static dpi_status no_memory(dpi_error *err) { return dpi_no_memory(err, "the wor
 
 /* ---- Words of a text ------------------------------------------------------------------------- */
 
-/* The next word of a text that says what it is about, with small ASCII letters. false: there is
- * none. */
-static bool next_word(const char *text, size_t n_bytes, size_t *at, char word[DPI_KEY_WORD_MAX]) {
+bool dpi_key_word_next(const char *text, size_t n_bytes, size_t *at, char word[DPI_KEY_WORD_MAX]) {
     for (size_t n = 0; dpi_word_next(text, n_bytes, at, &n); *at += n) {
         const char *from = text + *at;
         const bool is_letter = (unsigned char)*from >= 0x80 || ((*from | 32) >= 'a' &&
@@ -65,7 +63,7 @@ static dpi_status list_text(word_list *l, const dpi_records *texts, size_t i, dp
     dpi_key_word word = {.text = (int64_t)i};
     DPI_TRY(dpi_records_read(texts, i, &text, &n_bytes, err));
     bool failed = false;
-    while (text && !failed && next_word(text, n_bytes, &at, word.name)) {
+    while (text && !failed && dpi_key_word_next(text, n_bytes, &at, word.name)) {
         failed = !dpi_grow((void **)&l->at, &l->room, l->n + 1, sizeof *l->at);
         if (!failed)
             l->at[l->n++] = word;
@@ -123,7 +121,8 @@ dpi_status dpi_key_words_add(const dpi_steer *s, const dpi_records *records, siz
     dpi_status status = seen ? dpi_records_read(records, i, &text, &n_bytes, err) : no_memory(err);
     if (status == DPI_STATUS_OK) {
         memset(seen, 0, (size_t)s->n_key_words + 1);
-        while (text && s->n_key_words > 0 && next_word(text, n_bytes, &at, word.name)) {
+        while (text && s->n_key_words > 0 &&
+               dpi_key_word_next(text, n_bytes, &at, word.name)) {
             const dpi_key_word *found = bsearch(&word, s->key_words, (size_t)s->n_key_words,
                                                 sizeof word, by_name);
             if (found && !seen[found - s->key_words]) {
@@ -228,5 +227,24 @@ dpi_status dpi_key_words_choose(dpi_steer *s, const int64_t *sum, dpi_error *err
         return no_memory(err);
     }
     s->words = lines.data;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_key_words_keep(dpi_steer *s, const int64_t *sum, dpi_error *err) {
+    const size_t n = (size_t)s->n_key_words;
+    dpi_text names = {0};
+    dpi_text_add(&names, "%s", "");
+    for (size_t i = 0; i < n; i++)
+        dpi_text_add(&names, "%s%s", i > 0 ? " " : "", s->key_words[i].name);
+    s->vocabulary = names.data;
+    s->said = dpi_calloc((size_t)(1 + s->n_sets) * n + 1, sizeof *s->said);
+    if (names.failed || !s->vocabulary || !s->said)
+        return no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        s->said[i] = (float)s->key_words[i].weight;
+    for (int32_t label = 0; label < s->n_sets; label++)
+        for (size_t i = 0; i < n; i++)
+            s->said[(size_t)(1 + label) * n + i] =
+                (float)(said_of(s, sum, label, (int32_t)i) / DPI_WORDS_LONG);
     return DPI_STATUS_OK;
 }

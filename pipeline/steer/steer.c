@@ -63,7 +63,7 @@ void dpi_steer_free(dpi_steer *s) {
     dpi_private_free(s->sum);
     free(s->vectors);
     free(s->key_words);
-    free(s->words);
+    free(s->words), free(s->vocabulary), free(s->said);
     free(s);
 }
 
@@ -204,6 +204,8 @@ static dpi_status release(dpi_steer *s, dpi_error *err) {
         status = add_noise(s, sum, err);
     if (status == DPI_STATUS_OK && s->options.n_words > 0)
         status = dpi_key_words_choose(s, sum, err);
+    if (status == DPI_STATUS_OK && s->options.n_words > 0)
+        status = dpi_key_words_keep(s, sum, err);
     if (status != DPI_STATUS_OK) {
         dpi_private_free(sum);
         return status;

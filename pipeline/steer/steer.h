@@ -49,6 +49,9 @@ struct dpi_steer {
     uint8_t *pays;   /* [units] with scope UNIT: 1: the unit has paid. PRIVATE */
     int64_t *sum;    /* [n] what was released: the units' vectors and words, and the noise */
     char *words;     /* made of it: lines of key words, of one label each; NULL: there are none */
+    char *vocabulary; /* key_words, with spaces between; NULL: there are none */
+    float *said;      /* [1 + n_sets, n_key_words]: what each word tells, and what units of each set
+                         say of it on average, as long together as 1, with noise */
     float *vectors;  /* [n_sets, n_states] made of it, in the residual stream's units */
 };
 
@@ -90,6 +93,11 @@ DPI_MUST_CHECK dpi_status dpi_steer_basis_find(const double *texts, int64_t n_te
 /* sum [n] += the clipped vectors of all units. PRIVATE. Errors: MEMORY, CANCELLED. */
 DPI_MUST_CHECK dpi_status dpi_directions_add(dpi_reader *reader, const dpi_examples *examples,
                                              int64_t *sum, dpi_error *err);
+/* How long the words of a unit are, in units of C (docs/results.md). */
+#define DPI_WORDS_LONG .6
+/* The next word of a text that says what it is about, with small ASCII letters; *at: where to look,
+ * and behind it. false: there is none. */
+bool dpi_key_word_next(const char *text, size_t n_bytes, size_t *at, char word[DPI_KEY_WORD_MAX]);
 /* The words of public texts, and what each tells. Errors: IO, MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_key_words_find(dpi_steer *steer, const dpi_records *texts,
                                              dpi_error *err);
@@ -99,6 +107,9 @@ DPI_MUST_CHECK dpi_status dpi_key_words_add(const dpi_steer *steer, const dpi_re
 /* Of the noisy sum [n] the words of each label. Errors: MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_key_words_choose(dpi_steer *steer, const int64_t *sum,
                                                dpi_error *err);
+
+/* Of the noisy sum [n] what is said of all words: `vocabulary` and `said`. Errors: MEMORY. */
+DPI_MUST_CHECK dpi_status dpi_key_words_keep(dpi_steer *steer, const int64_t *sum, dpi_error *err);
 
 /* Of the noisy sum [n] the vectors [n_sets, n_states]. */
 void dpi_directions_make(const dpi_steer *steer, const int64_t *sum, float *vectors);

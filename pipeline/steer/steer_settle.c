@@ -18,7 +18,8 @@
 
 DPI_STRUCT_DEFAULTS(dpi_steer_options,
     .n_public = 64, .n_public_tokens = 128, .chat = DPI_CHAT_AUTO, .n_positions = 256,
-    .max_per_unit = 4, .adjacency = DPI_ADJACENCY_REPLACE_BY_NULL, .delta = 1e-6, .clip = 1)
+    .max_per_unit = 4, .adjacency = DPI_ADJACENCY_REPLACE_BY_NULL, .delta = 1e-6, .clip = 1,
+    .n_words = -1)
 
 _Static_assert((int)DPI_STEER_SIGMA_MAX <= (int)DPI_GRADIENT_NOISE_MAX &&
                    (int)DPI_STEER_SIGMA_MAX <= (int)DPI_GAUSSIAN_SIGMA_MAX,
@@ -42,7 +43,7 @@ static dpi_status check(const dpi_steer_options *o, dpi_error *err) {
     if (!(o->epsilon >= 0 && o->sigma >= 0) || (o->epsilon > 0) == (o->sigma > 0))
         return dpi_fail(err, DPI_STATUS_ARG, "epsilon: found %g with sigma %g, allowed is one of "
                                              "them", o->epsilon, o->sigma);
-    DPI_TRY(dpi_check_range("n_words", o->n_words, 0, DPI_STEER_WORDS_MAX, err));
+    DPI_TRY(dpi_check_range("n_words", o->n_words, -1, DPI_STEER_WORDS_MAX, err));
     if (o->n_words > 0 && !dpi_records_has_labels(o->records))
         return dpi_fail(err, DPI_STATUS_ARG, "n_words: found %d, allowed with labels",
                         (int)o->n_words);
@@ -143,6 +144,8 @@ dpi_status dpi_steer_settle(dpi_steer *s, dpi_error *err) {
     dpi_model_info info;
     double sigma;
     DPI_TRY(check(o, err));
+    if (o->n_words < 0)
+        o->n_words = dpi_records_has_labels(o->records) ? DPI_STEER_WORDS : 0;
     if (o->adjacency == DPI_ADJACENCY_REPLACE_BY_NULL)
         o->n_units = (int64_t)dpi_records_unit_count(o->records);
     if (o->n_units < 1)

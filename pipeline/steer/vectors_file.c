@@ -21,6 +21,18 @@ static const float *vectors_of(const dpi_steer *s, int32_t label, int32_t layer)
     return s->vectors + ((int64_t)label * s->n_layers + layer) * s->n_embd;
 }
 
+/* Each part of what there is of words. */
+static void words_of(const dpi_steer *s, dpi_bytes parts[DPI_WORDS_KEYS]) {
+    const size_t n = (size_t)s->n_key_words;
+    memset(parts, 0, DPI_WORDS_KEYS * sizeof *parts);
+    if (!s->words)
+        return;
+    parts[0] = (dpi_bytes){s->words, strlen(s->words)};
+    parts[1] = (dpi_bytes){s->vocabulary, strlen(s->vocabulary)};
+    parts[2] = (dpi_bytes){(const char *)s->said, n * sizeof *s->said};
+    parts[3] = (dpi_bytes){(const char *)(s->said + n), (size_t)s->n_sets * n * sizeof *s->said};
+}
+
 static void hash_vectors(const dpi_steer *s, char hex[DPI_DIGEST_HEX + 1]) {
     const int64_t shape[4] = {s->n_embd, s->n_sets, 1, 1};
     struct sha256_ctx hash;
@@ -33,8 +45,9 @@ static void hash_vectors(const dpi_steer *s, char hex[DPI_DIGEST_HEX + 1]) {
             sha256_update(&hash, (size_t)s->n_embd * sizeof(float),
                           (const uint8_t *)vectors_of(s, label, l));
     }
-    if (s->words)
-        dpi_words_hash(&hash, s->words, strlen(s->words), s->options.n_words);
+    dpi_bytes parts[DPI_WORDS_KEYS];
+    words_of(s, parts);
+    dpi_words_hash(&hash, parts, s->options.n_words);
     dpi_digest_end(&hash, hex);
 }
 
@@ -57,8 +70,14 @@ static void put_head(dpi_gguf_builder *w, const dpi_steer *s, const char *hex) {
     dpi_gguf_put_u32(w, "controlvector.layer_count", (uint32_t)s->n_layers);
     dpi_task_put_base(w, s->options.model, s->claim.model_name);
     dpi_task_put(w, &s->instructions);
-    if (s->words)
-        dpi_gguf_put_string(w, DPI_TASK_KEY "key_words", s->words);
+    dpi_bytes words[DPI_WORDS_KEYS];
+    words_of(s, words);
+    for (int i = 0; i < DPI_WORDS_KEYS && s->words; i++)
+        if (i < 2)
+            dpi_gguf_put_string(w, dpi_words_keys[i], words[i].data);
+        else
+            dpi_gguf_put_array(w, dpi_words_keys[i], DPI_GGUF_F32, words[i].n_bytes / sizeof(float),
+                               words[i].data, words[i].n_bytes);
 }
 
 static void put_tensors(dpi_gguf_builder *w, const dpi_steer *s) {

@@ -20,7 +20,7 @@ static inline dpi_steer_options say_options(const dpi_records *records) {
     o.instruction = (dpi_bytes){"say", 3}, o.chat = DPI_CHAT_NONE;
     o.n_positions = POSITIONS, o.sigma = 1.5, o.delta = 1e-3, o.n_threads = 2;
     o.layers = first_layer, o.n_layers = 1, o.rank = N_EMBD;
-    o.seeded = 1, o.seed = 42;
+    o.seeded = 1, o.seed = 42, o.n_words = 0;
     return o;
 }
 

@@ -20,7 +20,7 @@
 #define MANY ALIKE("a") ALIKE("b") ALIKE("c") ALIKE("d") ALIKE("e")
 enum { CARD, FEE, LOST, PAID, N_KNOWN, N_WORDS = 6 };
 static const char *const NAMES[] = {"card", "fee", "lost", "paid"};
-static const double PART = .385; /* of C, the words of a unit: docs/commands.md */
+static const double PART = .6; /* of C, the words of a unit: docs/results.md */
 
 static dpi_records *of_kinds(const char *name, const char *text, bool units) {
     DEFAULTS(dpi_records_options, o);
@@ -81,6 +81,15 @@ TEST(test_units) {
     for (int i = 0; i < N_WORDS; i++) {
         assert_true(i == LOST || y[i] == 0);
         assert_true(i < N_KNOWN || x[i] == 0);
+    }
+    /* What the file has of it: weights, and means of units that are 1 long, as many as pay. */
+    assert_string_equal(s->vocabulary, "card fee lost paid");
+    for (int i = 0; i < N_KNOWN; i++) {
+        assert_true(fabs((double)s->said[i] - s->key_words[i].weight) < 1e-6);
+        const double of_x = (double)x[i] / one / dpi_steer_units(s, 0);
+        assert_true(fabs((double)s->said[N_KNOWN + i] - of_x) < 1e-5);
+        const double of_y = (double)y[i] / one / dpi_steer_units(s, 1);
+        assert_true(fabs((double)s->said[2 * N_KNOWN + i] - of_y) < 1e-5);
     }
 }
 
@@ -252,8 +261,13 @@ TEST(test_file) {
     OWN_ARRAY(char) file = read_file(path_in(dir, "words.gguf"), &n_bytes);
     char *said = memmem(file, n_bytes, "\"words\":6", 9);
     assert_non_null(said);
-    for (int i = 0; i < 2; i++) { /* another number, then another word */
-        char *at = i ? memmem(file, n_bytes, "lost", 4) : said + 8;
+    char *const changed[] = {said + 8, /* another number, words, weights, means */
+                             memmem(file, n_bytes, "fee", 3),
+                             memmem(file, n_bytes, "card fee lost paid", 18),
+                             memmem(file, n_bytes, s->said, 2 * sizeof *s->said),
+                             memmem(file, n_bytes, s->said + N_KNOWN, 2 * sizeof *s->said)};
+    for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
+        char *at = changed[i];
         assert_non_null(at);
         *at ^= 1;
         write_file(path_in(dir, "other.gguf"), file, n_bytes);
@@ -286,8 +300,14 @@ TEST(test_refused) {
     dpi_steer_options o = with_words(records, texts);
     o.n_words = DPI_STEER_WORDS_MAX + 1;
     assert_error(dpi_steer_open(&o, &s, ERR), ARG, "n_words");
-    o.n_words = -1;
+    o.n_words = -2;
     assert_error(dpi_steer_open(&o, &s, ERR), ARG, "n_words");
+    o.n_words = -1;
+    OWN(dpi_steer) usual = open_steer(&o);
+    assert_true(dpi_claim_value(&dpi_steer_claim(usual)->parts[0], "words") == DPI_STEER_WORDS);
     o = say_options(plain), o.n_words = 5;
     assert_error(dpi_steer_open(&o, &s, ERR), ARG, "n_words: found 5, allowed with labels");
+    o.n_words = -1;
+    OWN(dpi_steer) wordless = open_steer(&o);
+    assert_true(dpi_claim_value(&dpi_steer_claim(wordless)->parts[0], "words") == 0);
 }

@@ -136,6 +136,24 @@ TEST(test_steered_run_and_its_bits) {
     dpi_model_close(with);
 }
 
+/* How much of a report with this claim does not hold beside a file of vectors. */
+static int32_t wrong_beside(const dpi_claim *claim, const dpi_model *with, const char *vectors) {
+    dpi_report *made, *read;
+    OWN_ARRAY(char) text = NULL;
+    size_t n;
+    dpi_verification v;
+    assert_ok(dpi_report_of(claim, with, path_in(dir, "tiny.gguf"), &made, ERR));
+    assert_ok(dpi_report_text(made, 1, DPI_REPORT_JSON, &text, &n, ERR));
+    assert_ok(dpi_report_parse("r.json", text, n, &read, ERR));
+    dpi_verification_init(&v);
+    assert_ok(dpi_report_compare_vectors(read, vectors, &v, ERR));
+    const int32_t n_wrong = v.n_wrong;
+    dpi_verification_free(&v);
+    dpi_report_free(made);
+    dpi_report_free(read);
+    return n_wrong;
+}
+
 /* Vectors of labels take which unit has which as public: so must the claim of texts. Each text has
  * those of its label, wherever the file has them. */
 TEST(test_steered_run_of_labels) {
@@ -181,30 +199,14 @@ TEST(test_steered_run_of_labels) {
     o = about(with, loose);
     assert_error(dpi_release_open(&o, &r, ERR), UNSUPPORTED, "the vectors are of 2 labels");
     dpi_model_close(with);
-    OWN(dpi_steer) worded = NULL; /* a run's claim has no place for key words */
+    OWN(dpi_steer) worded = NULL; /* words beside vectors are in the claim, too */
     so.n_words = 5;
     with = steered_by(&so, &worded);
     o = about(with, kinds), o.batch = 1;
-    assert_error(dpi_release_open(&o, &r, ERR), UNSUPPORTED, "come with key words, of 5");
+    const dpi_claim more = claim_of(&o);
+    assert_true(dpi_claim_value(&more.parts[1], "words") == 5);
+    assert_int_equal(wrong_beside(&more, with, dpi_model_control_vector(with)), 0);
     dpi_model_close(with);
-}
-
-/* How much of a report with this claim does not hold beside a file of vectors. */
-static int32_t wrong_beside(const dpi_claim *claim, const dpi_model *with, const char *vectors) {
-    dpi_report *made, *read;
-    OWN_ARRAY(char) text = NULL;
-    size_t n;
-    dpi_verification v;
-    assert_ok(dpi_report_of(claim, with, path_in(dir, "tiny.gguf"), &made, ERR));
-    assert_ok(dpi_report_text(made, 1, DPI_REPORT_JSON, &text, &n, ERR));
-    assert_ok(dpi_report_parse("r.json", text, n, &read, ERR));
-    dpi_verification_init(&v);
-    assert_ok(dpi_report_compare_vectors(read, vectors, &v, ERR));
-    const int32_t n_wrong = v.n_wrong;
-    dpi_verification_free(&v);
-    dpi_report_free(made);
-    dpi_report_free(read);
-    return n_wrong;
 }
 
 /* The vectors are those of the file, and the run is none that could have taken them. */

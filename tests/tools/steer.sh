@@ -171,8 +171,10 @@ expect_err "labels             2" "public: which unit has which label"
 expect_err "vectors            64 numbers"
 works ledger show labels; expect_out "1 sum"
 works verify k.gguf; expect_out PRIVATE
+works steer m.gguf $kinds --epsilon 8 --describe {label} --key-words 0 -o silent.gguf
+expect_no_err "words, asked for"
 works inspect m.gguf --control-vector k.gguf; expect_out "sets of vectors    2"
-sed 's/"labels":"public","n_labels":2/"labels":null, "n_labels":null/' k.gguf >none.gguf
+sed 's/"labels":"public","n_labels":2/"labels":null, "n_labels":null/' silent.gguf >none.gguf
 refuse 5 "found 0 labels in it, 2 in dpinfer.finetune.labels" verify none.gguf
 works generate m.gguf --steer k.gguf --num 2 -n 9 --report k.json -o k.jsonl
 works verify k.json --output k.jsonl --steer k.gguf; expect_out PRIVATE
@@ -235,16 +237,41 @@ expect_err "key words of '0_x': nut bolt" "key words of '1_x': wood"
 works steer m.gguf $told --describe {label} --epsilon 40 --key-words 9 -o quiet.gguf
 works verify quiet.gguf; expect_out verified PRIVATE
 with="generate m.gguf --steer told.gguf -n 6 --seed 1 --jsonl -q"
-works $with --num 2; cp out hinted.jsonl
+works $with --num 2 --best-of 1; cp out hinted.jsonl
 printf '1 0_x\t0 x (nut, bolt)\n1 1_x\t1 x (wood)\n' >hints
-works $with --num-per-label hints; expect_same out hinted.jsonl
+works $with --num-per-label hints --best-of 1; expect_same out hinted.jsonl
 printf '1 0_x\n1 1_x\n' >hints
-works $with --num-per-label hints; expect_different out hinted.jsonl
+works $with --num-per-label hints --best-of 1; expect_different out hinted.jsonl
 works $with; expect_lines 2 out
+# Of several texts those that say what records said: labels in turn, also where they do not come out
+# even, and of those that are asked for as many as they shall have.
+works $with --num 5 --best-of 3 --report best.json; expect_lines 5 out
+expect_line best.json '"best_of": 3'
+expect_count 3 '"text_label":"0_x"' out
+in_turn=$(sed -n 's/.*"index":\([0-9]*\).*"text_label":"\([01]\).*/\1\2/p' out | tr -d '\n')
+check "labels in turn" test "$in_turn" = 0011203140
+works verify best.json; expect_out verified
+sed 's/"best_of": 3/"best_of": 1/' best.json >best-bad.json
+refuse 5 "best_of is 1, must be 2..1024" verify best-bad.json
+printf '3 1_x\n1 0_x\n' >hints
+works $with --num-per-label hints --best-of 4; expect_lines 4 out
+check "labels one after the other" test "$(grep -o '"text_label":"[01]' out | tr -dc '01')" = 1110
+works $with --num 4 --best-of 1 --report each.json; expect_count 0 best_of each.json
+echo 'root ::= "nut bolt" | "wood" | "glue"' >words.gbnf
+works generate m.gguf --steer told.gguf -n 12 --seed 1 --jsonl --num 8 --best-of 8 \
+    --grammar words.gbnf
+expect_count 4 '"text_label":"0_x","text":"nut bolt"' out
+expect_count 4 '"text_label":"1_x","text":"wood"' out
+refuse 2 "--best-of: needed are vectors with words of the records" generate m.gguf \
+    --steer silent.gguf -n 4 --best-of 4
+refuse 2 "--best-of: found '65', allowed 1..64" $with --best-of 65
+refuse 2 "texts: found 100000000, allowed 1..16" $with --num 100000000 --best-of 64
 sed 's/key_words/key_verbs/' told.gguf >verbs.gguf
 refuse 5 "unknown key dpinfer.finetune.key_verbs" generate m.gguf --steer verbs.gguf -n 4
-refuse 2 "the vectors come with key words" run m.gguf told.csv --label-field kind -B 2 -n 5 \
-    --rho .1 --delta 1e-3 --describe {label} --steer quiet.gguf
+works run m.gguf told.csv --label-field kind -B 2 -n 5 --rho .1 --delta 1e-3 --describe {label} \
+    --steer quiet.gguf --report worded.json -o worded.jsonl
+works verify worded.json --steer quiet.gguf; expect_out verified
+expect_line worded.json '"words": 9'
 # Whoever knows no labels cannot use them, and pays nothing.
 works ledger init untouched --dataset all --epsilon 10 --delta 1e-3
 refuse 2 "has 2 sets, of labels" run m.gguf kinds.csv -B 2 -n 5 --rho .1 --delta 1e-3 \

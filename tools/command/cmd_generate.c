@@ -10,6 +10,8 @@
 #include "dpinfer/drawing.h"
 #include "dpinfer/finetune.h"
 #include "dpinfer/memory.h"
+#include "dpinfer/steer.h"
+#include "tools/command/best_texts.h"
 #include "tools/command/commands.h"
 #include "tools/command/task_labels.h"
 #include "tools/command/texts_told.h"
@@ -43,6 +45,7 @@ typedef struct generating {
     int32_t n_prompts;
     dpi_drawing *drawing;
     dpi_sampler_options drawn; /* how */
+    best_texts best;
     int32_t n_texts;
     int32_t *n_drawn; /* [n_texts] tokens of those that are written */
     bool *ended;      /* [n_texts] by themselves */
@@ -220,14 +223,16 @@ static int write_text(generating *g, const dpi_drawn_text *t) {
 
 static int draw_texts(generating *g) {
     int code = CLI_OK;
-    while (code == CLI_OK) {
-        dpi_drawn_text text;
+    while (code == CLI_OK && g->sink.n_texts < g->n_texts) {
+        dpi_drawn_text drawn, text;
         dpi_error err;
-        const dpi_status status = dpi_drawing_next(g->drawing, &text, &err);
+        const dpi_status status = dpi_drawing_next(g->drawing, &drawn, &err);
         if (status != DPI_STATUS_OK)
             return cli_fail_status(status, &err);
-        if (text.index < 0)
-            return CLI_OK;
+        const int32_t *sets = g->labels.sets;
+        code = best_texts_put(&g->best, &drawn, sets ? sets[drawn.prompt] : 0, &text);
+        if (code != CLI_OK || text.index < 0)
+            continue;
         g->n_drawn[text.index] = text.n_drawn;
         g->ended[text.index] = text.ended;
         code = write_text(g, &text);
@@ -280,6 +285,25 @@ static int make_rules(generating *g) {
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_status(status, &err);
 }
 
+/* How many texts are drawn for each one: by the words of vectors, if they have some. */
+static int open_best(generating *g) {
+    const option_value *v = &g->a->v[OPT_BEST_OF];
+    const int32_t n_each = v->given ? (int32_t)v->i : g->word_lines ? BEST_TEXTS_DEFAULT : 1;
+    if (v->given && !g->word_lines)
+        return cli_fail(CLI_USAGE, "--best-of: needed are vectors with words of the records, of "
+                                   "'dpinfer steer --key-words'");
+    return best_texts_open(&g->best, file_of(g->a), n_each);
+}
+
+/* Of each label as many texts as there are places for it, for each that is written. */
+static int32_t count_drawn(const generating *g) {
+    const int64_t n_labels = g->labels.names ? g->labels.n_names : 1;
+    const int64_t n = g->shares || g->best.n_each == 1
+                          ? g->n_texts
+                          : (g->n_texts + n_labels - 1) / n_labels * n_labels;
+    return (int32_t)(n * g->best.n_each);
+}
+
 /* As --num-per-label says, else as the adapter counted its units. */
 static bool share_texts(generating *g) {
     const task_labels *l = &g->labels;
@@ -301,8 +325,9 @@ static int count_texts(generating *g) {
         n = i == 0 ? g->labels.own.texts[0] : n + g->labels.own.texts[i];
     if (g->labels.own.texts && v[OPT_NUM].given)
         return cli_fail(CLI_USAGE, "--num and --num-per-label: allowed is one of them");
-    if (n < 1 || n > INT32_MAX / 2)
-        return cli_fail(CLI_USAGE, "texts: found %" PRId64 ", allowed 1..%d", n, INT32_MAX / 2);
+    const int32_t most = (INT32_MAX / 2 - DPI_STEER_LABELS_MAX) / g->best.n_each;
+    if (n < 1 || n > most)
+        return cli_fail(CLI_USAGE, "texts: found %" PRId64 ", allowed 1..%d", n, (int)most);
     g->n_texts = (int32_t)n;
     g->n_drawn = calloc((size_t)n, sizeof *g->n_drawn);
     g->ended = calloc((size_t)n, sizeof *g->ended);
@@ -317,7 +342,9 @@ static int open_drawing(generating *g) {
     o.model = g->model, o.mask = g->mask, o.rules = g->rules;
     o.prompts = g->prompts, o.n_prompts = g->n_prompts, o.shares = g->shares;
     o.sets = g->labels.sets;
-    o.n_texts = g->n_texts, o.method = g->drawn;
+    o.n_texts = count_drawn(g), o.method = g->drawn;
+    for (int32_t i = 0; g->shares && i < g->n_prompts; i++)
+        g->shares[i] *= g->best.n_each;
     if (v[OPT_PARALLEL].given)
         o.n_parallel = (int32_t)(v[OPT_PARALLEL].i < DPI_DRAWING_PARALLEL_MAX
                                      ? v[OPT_PARALLEL].i
@@ -357,6 +384,8 @@ static int open_all(generating *g) {
     if (code == CLI_OK)
         code = probe_reports(g);
     if (code == CLI_OK)
+        code = open_best(g);
+    if (code == CLI_OK)
         code = count_texts(g);
     model = model_options(g);
     if (code == CLI_OK)
@@ -388,7 +417,7 @@ static dpi_status claim_texts(generating *g, dpi_error *err) {
         const char *key;
         double value;
     } set[] = {{"T", g->drawn.n_tokens}, {"temp", g->drawn.tau}, {"top_p", g->drawn.top_p},
-               {"min_p", g->drawn.min_p}};
+               {"min_p", g->drawn.min_p}, {"best_of", g->best.n_each > 1 ? g->best.n_each : 0}};
     dpi_status status = DPI_STATUS_OK;
     p->n_runs = g->sink.n_texts;
     for (size_t i = 0; i < sizeof set / sizeof *set && status == DPI_STATUS_OK; i++)
@@ -444,6 +473,7 @@ static char *make_statement(const generating *g, bool complete) {
 static void close_all(generating *g) {
     dpi_drawing_free(g->drawing);
     texts_told_free(&g->told);
+    best_texts_free(&g->best);
     for (int32_t i = 0; i < g->n_prompts && g->prompts; i++)
         dpi_prompts_free(g->prompts[i]);
     free(g->prompts), free(g->shares);
@@ -489,7 +519,9 @@ const command command_generate = {
         "Instruction, chat format and labels are those that the adapter was trained with. Of each\n"
         "label come as many texts, or in proportion to its units (finetune --histogram-epsilon),\n"
         "or as --num-per-label FILE says. A model of 'finetune --full'\n"
-        "needs no --lora. --steer FILE has vectors of 'steer' in place of an adapter.\n\n"
+        "needs no --lora. --steer FILE has vectors of 'steer' in place of an adapter. With words\n"
+        "of the records in it, four texts are drawn for each that is written (--best-of), and\n"
+        "those are written that together say what the records said.\n\n"
         "--report FILE has the claim, what it guarantees of the texts and their hash, as JSON.\n"
         "The claim in the adapter's file is computed again, and its numbers are hashed; exit code\n"
         "5 if it does not hold. An adapter without a claim makes texts that are NOT PRIVATE.\n",

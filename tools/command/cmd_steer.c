@@ -238,8 +238,9 @@ const command command_steer = {
         "stands in --describe or --instruction, and 'generate' writes as many texts of each.\n\n"
         "With --describe texts have the form of those of 'run --describe', and 'generate' finds\n"
         "in the file how.\n\n"
-        "With --key-words the file has words that tell labels apart as well, which 'generate'\n"
-        "puts into prompts; they are shown at the end.\n\n"
+        "With labels the file has how often records say the words of public texts, too, from\n"
+        "the same sum (--key-words). 'generate' chooses among texts by it; those that tell a\n"
+        "label from the others are shown at the end, and it puts them into prompts.\n\n"
         "The noise is the least that --epsilon at --delta allows. --ledger is charged before a\n"
         "record is read. What the noise has drowned is left out: a vector of zeros steers\n"
         "nothing. 'dpinfer verify FILE' computes the guarantee again.\n",

@@ -1,0 +1,51 @@
+/* best_of.h - several texts for each one that is wanted, and those of them that together say what
+ * the records of their label said: by the words in a file of steering vectors, which were released
+ * with noise (steer.h, n_words). No record is read, and nothing but released numbers decides: it is
+ * post-processing.
+ *
+ *     dpi_best_of *b;
+ *     dpi_best_of_open("steer.gguf", &b, &err);
+ *     for (int32_t i = 0; i < 400; i++) {
+ *         dpi_best_of_add(b, label, i, text_of(i), strlen(text_of(i)), &err);
+ *         if (i % 4 == 3)
+ *             puts(text_of(dpi_best_of_next(b, label))); // a hundred, the nearest together
+ *     }
+ *     dpi_best_of_free(b);
+ *
+ * A text is the weights of its words, as long together as 1. The one that is taken is that with
+ * which the mean of all that were taken comes nearest to the mean of the records. Threads: an
+ * object belongs to one thread at a time. */
+#ifndef DPINFER_BEST_OF_H
+#define DPINFER_BEST_OF_H
+
+#include "dpinfer/text.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Texts of a label that wait at most; the first of more is forgotten. */
+enum { DPI_BEST_OF_WAITING = 1024 };
+
+typedef struct dpi_best_of dpi_best_of;
+
+/* *best_of: the caller's; NULL: the file has no words. Errors: IO, FORMAT (numbers that no such
+ * file has), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_best_of_open(const char *path, dpi_best_of **best_of,
+                                                   dpi_error *err);
+/* NULL is allowed. */
+DPI_API void dpi_best_of_free(dpi_best_of *best_of);
+/* How many labels the file has words of; 1 without labels. */
+DPI_API int32_t dpi_best_of_labels(const dpi_best_of *best_of);
+/* One more text [n_bytes] of a label, by its place in the file; `id`, 0.., is the caller's. Errors:
+ * ARG (label, id), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_best_of_add(dpi_best_of *best_of, int32_t label, int32_t id,
+                                                  const char *text, size_t n_bytes,
+                                                  dpi_error *err);
+/* The id of the best text of a label that waits, which then waits no more; -1: there is none. */
+DPI_API int32_t dpi_best_of_next(dpi_best_of *best_of, int32_t label);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,234 @@
+/* best_of.c - of several texts for each one that is wanted, those that together say what records
+ * said. Each choice is the one that leaves the least between the mean of what was chosen and that
+ * of the records (herding: Welling, ICML 2009), in words. Everything here is released. */
+#include "dpinfer/best_of.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "gguf/gguf.h"
+#include "pipeline/claim/claim_file.h"
+#include "pipeline/finetune/task.h"
+#include "pipeline/steer/steer.h"
+
+typedef struct word_name {
+    char at[DPI_KEY_WORD_MAX];
+} word_name;
+
+/* A word of a text, and its share of the text's length. */
+typedef struct said_word {
+    int32_t word;
+    double value;
+} said_word;
+
+typedef struct candidate {
+    int32_t id, n;
+    said_word *words; /* [n] own */
+} candidate;
+
+typedef struct label_texts {
+    candidate *waiting; /* [n of room] in the order they came */
+    size_t n, room;
+    double *ahead; /* [n_words] by how much the records are ahead of what was taken */
+} label_texts;
+
+struct dpi_best_of {
+    int32_t n_words, n_labels;
+    word_name *names;    /* [n_words] in the order of the alphabet */
+    double *weights;     /* [n_words] */
+    double *means;       /* [n_labels, n_words] of records, none below 0 */
+    label_texts *labels; /* [n_labels] */
+    said_word *found;    /* [n_words] for the work */
+    uint8_t *seen;       /* [n_words] for the work, zeros between */
+};
+
+static dpi_status no_memory(dpi_error *err) { return dpi_no_memory(err, "texts to choose from"); }
+
+/* ---- The file -------------------------------------------------------------------------------- */
+
+static dpi_status wrong(const dpi_gguf *file, int key, const char *what, dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s: %s", dpi_gguf_name(file), dpi_words_keys[key],
+                    what);
+}
+
+/* Words with a space between, in the order of the alphabet. */
+static dpi_status read_names(const dpi_gguf *file, dpi_str text, dpi_best_of *b, dpi_error *err) {
+    const char *at = text.data, *end = at + text.n_bytes;
+    for (int32_t i = 0; i < b->n_words; i++) {
+        const char *space = memchr(at, ' ', (size_t)(end - at));
+        const size_t n = (size_t)((space ? space : end) - at);
+        if (n == 0 || n >= DPI_KEY_WORD_MAX || (space == NULL) != (i == b->n_words - 1))
+            return wrong(file, 1, "allowed are as many words as weights, of 1 to 31 bytes", err);
+        memcpy(b->names[i].at, at, n);
+        if (i > 0 && strcmp(b->names[i - 1].at, b->names[i].at) >= 0)
+            return wrong(file, 1, "allowed is the order of the alphabet", err);
+        at += n + (space != NULL);
+    }
+    return DPI_STATUS_OK;
+}
+
+/* Finite numbers; those below 0 are 0, as no record says a word less than not at all. */
+static dpi_status read_numbers(const dpi_gguf *file, int key, const dpi_gguf_kv *array, double *to,
+                               dpi_error *err) {
+    for (uint64_t i = 0; i < array->n_items; i++) {
+        const double x = dpi_gguf_item_f32(array, i);
+        if (!isfinite(x))
+            return wrong(file, key, "allowed are finite numbers", err);
+        to[i] = x > 0 ? x : 0;
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status make_room(dpi_best_of *b, dpi_error *err) {
+    const size_t n = (size_t)b->n_words + 1, n_labels = (size_t)b->n_labels;
+    b->names = dpi_calloc(n, sizeof *b->names);
+    b->weights = dpi_calloc(n, sizeof *b->weights);
+    b->means = dpi_calloc(n_labels * n, sizeof *b->means);
+    b->labels = dpi_calloc(n_labels, sizeof *b->labels);
+    b->found = dpi_calloc(n, sizeof *b->found);
+    b->seen = dpi_calloc(n, sizeof *b->seen);
+    bool failed = !b->names || !b->weights || !b->means || !b->labels || !b->found || !b->seen;
+    for (size_t i = 0; i < n_labels && !failed; i++)
+        failed = !(b->labels[i].ahead = dpi_calloc(n, sizeof(double)));
+    return failed ? no_memory(err) : DPI_STATUS_OK;
+}
+
+static dpi_status read_words(const dpi_gguf *file, dpi_best_of *b, dpi_error *err) {
+    const dpi_gguf_kv *weights = NULL, *means = NULL;
+    dpi_str names = {"", 0};
+    DPI_TRY(dpi_gguf_get_string(file, dpi_words_keys[1], &names, NULL, err));
+    DPI_TRY(dpi_gguf_get_array(file, dpi_words_keys[2], DPI_GGUF_F32, &weights, err));
+    DPI_TRY(dpi_gguf_get_array(file, dpi_words_keys[3], DPI_GGUF_F32, &means, err));
+    const int32_t n_lines = dpi_task_line_count(file, DPI_TASK_KEY "labels");
+    b->n_labels = n_lines > 0 ? n_lines : 1;
+    if (!weights || weights->n_items > DPI_STEER_WORDS_MAX)
+        return wrong(file, 2, "allowed are as many numbers as there may be words", err);
+    b->n_words = (int32_t)weights->n_items;
+    if (!means || means->n_items != weights->n_items * (uint64_t)b->n_labels)
+        return wrong(file, 3, "allowed are as many numbers for each label as there are words", err);
+    DPI_TRY(make_room(b, err));
+    DPI_TRY(read_names(file, names, b, err));
+    DPI_TRY(read_numbers(file, 2, weights, b->weights, err));
+    DPI_TRY(read_numbers(file, 3, means, b->means, err));
+    for (int32_t label = 0; label < b->n_labels; label++)
+        for (int32_t i = 0; i < b->n_words; i++)
+            b->labels[label].ahead[i] = b->means[(size_t)label * (size_t)b->n_words + (size_t)i];
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_best_of_open(const char *path, dpi_best_of **best_of, dpi_error *err) {
+    dpi_gguf *file;
+    *best_of = NULL;
+    DPI_TRY(dpi_gguf_open(path, true, &file, err));
+    dpi_status status = DPI_STATUS_OK;
+    if (dpi_gguf_find(file, dpi_words_keys[1])) {
+        *best_of = dpi_calloc(1, sizeof **best_of);
+        status = *best_of ? read_words(file, *best_of, err) : no_memory(err);
+    }
+    dpi_gguf_close(file);
+    if (status != DPI_STATUS_OK) {
+        dpi_best_of_free(*best_of);
+        *best_of = NULL;
+    }
+    return status;
+}
+
+void dpi_best_of_free(dpi_best_of *b) {
+    if (!b)
+        return;
+    for (int32_t label = 0; label < b->n_labels && b->labels; label++) {
+        label_texts *l = &b->labels[label];
+        for (size_t i = 0; i < l->n; i++)
+            free(l->waiting[i].words);
+        free(l->waiting), free(l->ahead);
+    }
+    free(b->names), free(b->weights), free(b->means);
+    free(b->labels), free(b->found), free(b->seen);
+    free(b);
+}
+
+int32_t dpi_best_of_labels(const dpi_best_of *b) { return b->n_labels; }
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+static int by_name(const void *word, const void *name) { return strcmp(word, name); }
+
+/* The words of a text, each once, in b->found; as long together as 1, if there are any that tell
+ * something. Their number. */
+static int32_t find_words(dpi_best_of *b, const char *text, size_t n_bytes) {
+    char word[DPI_KEY_WORD_MAX];
+    size_t at = 0;
+    int32_t n = 0;
+    double square = 0;
+    while (b->n_words > 0 && dpi_key_word_next(text, n_bytes, &at, word)) {
+        const word_name *name = bsearch(word, b->names, (size_t)b->n_words, sizeof *b->names,
+                                        by_name);
+        const int32_t i = name ? (int32_t)(name - b->names) : -1;
+        if (i < 0 || b->seen[i])
+            continue;
+        b->seen[i] = 1;
+        b->found[n++] = (said_word){i, b->weights[i]};
+        square += b->weights[i] * b->weights[i];
+    }
+    for (int32_t i = 0; i < n; i++) {
+        b->seen[b->found[i].word] = 0;
+        b->found[i].value = square > 0 ? b->found[i].value / sqrt(square) : 0;
+    }
+    return n;
+}
+
+static void forget(label_texts *l, size_t i) {
+    free(l->waiting[i].words);
+    memmove(l->waiting + i, l->waiting + i + 1, (--l->n - i) * sizeof *l->waiting);
+}
+
+dpi_status dpi_best_of_add(dpi_best_of *b, int32_t label, int32_t id, const char *text,
+                           size_t n_bytes, dpi_error *err) {
+    DPI_TRY(dpi_check_range("label", label, 0, b->n_labels - 1, err));
+    DPI_TRY(dpi_check_range("id", id, 0, INT32_MAX, err));
+    label_texts *l = &b->labels[label];
+    const int32_t n = find_words(b, text, n_bytes);
+    said_word *words = dpi_calloc((size_t)n + 1, sizeof *words);
+    if (!words || !dpi_grow((void **)&l->waiting, &l->room, l->n + 1, sizeof *l->waiting)) {
+        free(words);
+        return no_memory(err);
+    }
+    memcpy(words, b->found, (size_t)n * sizeof *words);
+    if (l->n == DPI_BEST_OF_WAITING)
+        forget(l, 0);
+    l->waiting[l->n++] = (candidate){id, n, words};
+    return DPI_STATUS_OK;
+}
+
+/* |ahead - text|^2 but for what all texts have of it. */
+static double distance(const label_texts *l, const candidate *text) {
+    double sum = 0;
+    for (int32_t i = 0; i < text->n; i++) {
+        const said_word *w = &text->words[i];
+        sum += w->value * (w->value - 2 * l->ahead[w->word]);
+    }
+    return sum;
+}
+
+int32_t dpi_best_of_next(dpi_best_of *b, int32_t label) {
+    if (label < 0 || label >= b->n_labels || b->labels[label].n == 0)
+        return -1;
+    label_texts *l = &b->labels[label];
+    size_t best = 0;
+    double least = INFINITY;
+    for (size_t i = 0; i < l->n; i++) {
+        const double d = distance(l, &l->waiting[i]);
+        if (d < least)
+            least = d, best = i;
+    }
+    for (int32_t i = 0; i < b->n_words; i++) /* as far as the records are ahead of the next one */
+        l->ahead[i] += b->means[(size_t)label * (size_t)b->n_words + (size_t)i];
+    const candidate taken = l->waiting[best];
+    for (int32_t i = 0; i < taken.n; i++)
+        l->ahead[taken.words[i].word] -= taken.words[i].value;
+    forget(l, best);
+    return taken.id;
+}
