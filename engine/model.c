@@ -299,11 +299,16 @@ static dpi_status bind_weights(dpi_model *m, dpi_error *err) {
  * find the memory page by page. */
 static const double PACK_SECONDS = 0.4;
 
-/* The file of an adapter says so, and has the architecture of its model. */
-static dpi_status refuse_adapter(const dpi_gguf *gguf, dpi_error *err) {
-    dpi_str type = {"", 0};
-    bool found;
-    DPI_TRY(dpi_gguf_get_string(gguf, "general.type", &type, &found, err));
+/* The file of an adapter says so, and has the architecture of its model; that of vectors has one of
+ * its own. */
+static dpi_status refuse_others(const dpi_gguf *gguf, dpi_error *err) {
+    dpi_str type = {"", 0}, arch = {"", 0};
+    DPI_TRY(dpi_gguf_get_string(gguf, "general.type", &type, NULL, err));
+    DPI_TRY(dpi_gguf_get_string(gguf, "general.architecture", &arch, NULL, err));
+    if (dpi_str_is(arch, "controlvector"))
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s is a control vector (general.architecture), and no model: it goes with "
+                        "--steer or --control-vector", dpi_gguf_name(gguf));
     if (dpi_str_is(type, "adapter"))
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s is an adapter (general.type), and no model: it "
                                                 "goes with --lora", dpi_gguf_name(gguf));
@@ -321,7 +326,7 @@ static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_m
     m->gguf = gguf;
     m->vocab_only = options->vocab_only || options->logits;
     m->logits = options->logits, m->logits_user = options->logits_user;
-    dpi_status status = refuse_adapter(gguf, err);
+    dpi_status status = refuse_others(gguf, err);
     if (status == DPI_STATUS_OK)
         status = m->vocab_only ? dpi_arch_of(gguf, &m->config.arch, err)
                                : dpi_config_read(gguf, &m->config, err);

@@ -16,6 +16,7 @@
 #include "dpinfer/pace.h"
 #include "dpinfer/prompts.h"
 #include "dpinfer/release.h"
+#include "dpinfer/steer.h"
 
 static const char *const KINDS[] = {
     [DPI_RECORD_OTHER] = "one record",
@@ -175,6 +176,8 @@ dpi_status dpi_run_check(const dpi_run *c, dpi_error *err) {
     if (m->max_ref == 0)
         return DPI_STATUS_OK;
     DPI_TRY(dpi_check_range("record_in_prompt", c->record_in_prompt, 1, 1, err));
+    DPI_TRY(dpi_check_range("steering_words", c->steering_words, 0,
+                            c->steering.layers > 0 ? DPI_STEER_WORDS_MAX : 0, err));
     DPI_TRY(dpi_check_range("labels", c->labels, 0, DPI_LABELS_PRIVATE, err));
     DPI_TRY(dpi_check_range("n_labels", c->n_labels, c->labels ? 1 : 0,
                             c->labels ? DPI_LABELS_MAX : 0, err));

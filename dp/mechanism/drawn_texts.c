@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "dp/mechanism/mechanism.h"
 #include "dp/methods/parameters.h"
+#include "dpinfer/best_of.h"
 
 static const dpi_parameter temp = {
     .name = "temp", .key = "temp", .label = "temperature", .unit = "", .type = DPI_PARAMETER_REAL,
@@ -17,16 +18,21 @@ static const dpi_parameter min_p = {
 
 static const dpi_parameter best_of = {
     .name = "best_of", .key = "best_of", .label = "best of", .unit = "", .type = DPI_PARAMETER_INT,
-    .min = 2, .max = 1 << 10, .is_optional = 2, .default_text = "each text is written",
+    .min = 2, .max = DPI_BEST_OF_MAX, .is_optional = 2, .default_text = "each text is written",
     .help = "texts that were drawn for each, of which the words that were released chose one"};
 
-static const dpi_parameter *const parameters[] = {&dpi_common[DPI_COMMON_N_TOKENS], &temp, &top_p,
-                                                  &min_p, &best_of, NULL};
+enum { BEST_OF = 4 };
+static const dpi_parameter *const parameters[] = {
+    &dpi_common[DPI_COMMON_N_TOKENS], &temp, &top_p, &min_p, [BEST_OF] = &best_of, NULL};
 
 static dpi_status settle(const dpi_claim *c, dpi_claim_part *p, dpi_error *err) {
     p->is_pure = 1; /* and epsilon 0 */
     if (p != &c->parts[c->n_parts - 1])
         return dpi_fail(err, DPI_STATUS_ARG, "mechanisms: found one behind texts, which are last");
+    const dpi_claim_part *vectors = dpi_claim_find(c, "steering");
+    if (p->values[BEST_OF] > 0 && !(vectors && dpi_claim_value(vectors, "words") > 0))
+        return dpi_fail(err, DPI_STATUS_ARG, "best_of: found %.0f, allowed behind steering vectors "
+                                             "with words", p->values[BEST_OF]);
     return dpi_check_range("runs", p->n_runs, 1, INT32_MAX, err);
 }
 

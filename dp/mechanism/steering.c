@@ -38,7 +38,7 @@ static const dpi_parameter words = {
     .help = "words of public texts that units were asked for, for each label"};
 static const dpi_parameter tensors = {
     .name = "tensors", .key = "tensors_sha256", .unit = "", .type = DPI_PARAMETER_TEXT, .max = 64,
-    .help = "hash of the vectors"};
+    .help = "hash of the vectors, and of words"};
 
 static const dpi_parameter *const parameters[] = {
     [DPI_STEERING_SIGMA] = &sigma, [DPI_STEERING_CLIP] = &clip,
@@ -78,7 +78,9 @@ static dpi_status check_labels(const dpi_claim *c, const dpi_claim_part *p, dpi_
     const int32_t n_labels = n_labels_of(c, p);
     const int32_t wanted = c->adjacency == DPI_ADJACENCY_ADD_REMOVE ? DPI_LABELS_PRIVATE
                                                                     : DPI_LABELS_PUBLIC;
-    if (v[DPI_STEERING_WORDS] > 0 && c->n_labels == 0)
+    const bool has_sets = c->n_labels > 0 &&
+                          fmod(v[DPI_STEERING_NUMBERS], v[DPI_STEERING_LAYERS] * c->n_labels) == 0;
+    if (v[DPI_STEERING_WORDS] > 0 && !has_sets)
         return dpi_fail(err, DPI_STATUS_ARG, "words: found %.10g, allowed with labels of vectors",
                         v[DPI_STEERING_WORDS]);
     if (n_labels == 0)
@@ -136,7 +138,7 @@ static void done(const dpi_claim *c, const dpi_claim_part *p, dpi_text *t) {
                  c->model_name, c->n_units, one, one,
                  p->values[DPI_STEERING_SIGMA] > 0 ? ", and random noise was added to it" : "",
                  p->values[DPI_STEERING_WORDS] > 0
-                     ? ", and for each label the words of public texts that the sum is highest for,"
+                     ? ", and how much the records of each label say each word of public texts,"
                      : "");
 }
 
@@ -160,7 +162,7 @@ const dpi_mechanism_ops dpi_mechanism_steering = {
     .leads = DPI_BEHIND_VECTORS,
     .behind = DPI_BEHIND_NOTHING | DPI_BEHIND_SAMPLER,
     .accounting = "privacy loss distribution of one sum with Gaussian noise",
-    .output = "the steering vectors",
+    .output = "the steering vectors, and the numbers of words",
     .assumptions = assumptions,
     .done = done,
     .settle = settle,

@@ -69,7 +69,7 @@ typedef struct dpi_run_steering {
     double sigma, clip;           /* noise multiplier; longest vector of a unit */
     int32_t layers;               /* that have a vector; 0: there are none */
     int32_t width;                /* numbers of each */
-    uint8_t tensors[DPI_DIGEST_HEX / 2]; /* SHA-256 of the vectors */
+    uint8_t tensors[DPI_DIGEST_HEX / 2]; /* SHA-256 of vectors and words */
 } dpi_run_steering;
 
 /* Made by dpi_run_init, filled in, settled; a value without owned memory. */

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "dp/mechanism/gradients.h"
 #include "dp/mechanism/steering.h"
+#include "dpinfer/steer.h"
 #include "gguf/gguf.h"
 #include "kernels/weight_types.h"
 #include "pipeline/claim/claim_json.h"
@@ -25,9 +26,38 @@ void dpi_tensors_hash_head(struct sha256_ctx *hash, const char *name, uint32_t t
     sha256_update(hash, 4 * sizeof *shape, (const uint8_t *)shape);
 }
 
-const char *const dpi_words_keys[DPI_WORDS_KEYS] = {
-    DPI_TASK_KEY "key_words", DPI_TASK_KEY "words", DPI_TASK_KEY "word_weights",
-    DPI_TASK_KEY "word_means"};
+const char *const dpi_words_keys[DPI_WORDS_KEYS + 1] = {
+    [DPI_KEY_WORDS] = DPI_TASK_KEY "key_words", [DPI_WORDS] = DPI_TASK_KEY "words",
+    [DPI_WORD_WEIGHTS] = DPI_TASK_KEY "word_weights", [DPI_WORD_MEANS] = DPI_TASK_KEY "word_means"};
+
+dpi_status dpi_words_find(const dpi_gguf *file, dpi_bytes parts[DPI_WORDS_KEYS], dpi_error *err) {
+    uint64_t n[DPI_WORDS_KEYS] = {0};
+    for (int i = 0; i < DPI_WORDS_KEYS; i++) {
+        dpi_str text = {"", 0};
+        const dpi_gguf_kv *array = NULL;
+        if (i < DPI_WORD_WEIGHTS)
+            DPI_TRY(dpi_gguf_get_string(file, dpi_words_keys[i], &text, NULL, err));
+        else
+            DPI_TRY(dpi_gguf_get_array(file, dpi_words_keys[i], DPI_GGUF_F32, &array, err));
+        n[i] = array ? array->n_items : 0;
+        parts[i] = array ? (dpi_bytes){(const char *)array->data, array->n_bytes}
+                         : (dpi_bytes){text.data, text.n_bytes};
+    }
+    const int32_t n_lines = dpi_task_line_count(file, DPI_TASK_KEY "labels");
+    const uint64_t n_labels = n_lines > 0 ? (uint64_t)n_lines : 1;
+    if (n[DPI_WORD_WEIGHTS] > DPI_STEER_WORDS_MAX || n_labels > DPI_STEER_LABELS_MAX)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s: found %llu of %llu labels, allowed are %d "
+                                                "of %d", dpi_gguf_name(file),
+                        dpi_words_keys[DPI_WORD_WEIGHTS],
+                        (unsigned long long)n[DPI_WORD_WEIGHTS], (unsigned long long)n_labels,
+                        DPI_STEER_WORDS_MAX, DPI_STEER_LABELS_MAX);
+    if (n[DPI_WORD_MEANS] != n_labels * n[DPI_WORD_WEIGHTS])
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s: found %llu, needed are %llu, of each word "
+                                                "for each label", dpi_gguf_name(file),
+                        dpi_words_keys[DPI_WORD_MEANS], (unsigned long long)n[DPI_WORD_MEANS],
+                        (unsigned long long)(n_labels * n[DPI_WORD_WEIGHTS]));
+    return DPI_STATUS_OK;
+}
 
 void dpi_words_hash(struct sha256_ctx *hash, const dpi_bytes parts[DPI_WORDS_KEYS],
                     int32_t n_asked) {
@@ -85,27 +115,11 @@ static dpi_status read_trained(const dpi_gguf *file, dpi_claim_part *p, dpi_erro
     return DPI_STATUS_OK;
 }
 
-/* Two texts, and two arrays of numbers; what is not there is empty. */
-static dpi_status find_words(const dpi_gguf *file, dpi_bytes parts[DPI_WORDS_KEYS],
-                             dpi_error *err) {
-    for (int i = 0; i < DPI_WORDS_KEYS; i++) {
-        dpi_str text = {"", 0};
-        const dpi_gguf_kv *array = NULL;
-        if (i < 2)
-            DPI_TRY(dpi_gguf_get_string(file, dpi_words_keys[i], &text, NULL, err));
-        else
-            DPI_TRY(dpi_gguf_get_array(file, dpi_words_keys[i], DPI_GGUF_F32, &array, err));
-        parts[i] = array ? (dpi_bytes){(const char *)array->data, array->n_bytes}
-                         : (dpi_bytes){text.data, text.n_bytes};
-    }
-    return DPI_STATUS_OK;
-}
-
 static dpi_status read_vectors(const dpi_gguf *file, dpi_claim_part *p, dpi_error *err) {
     struct sha256_ctx hash;
     dpi_bytes parts[DPI_WORDS_KEYS];
     p->values[DPI_STEERING_NUMBERS] = hash_tensors(file, true, &hash);
-    DPI_TRY(find_words(file, parts, err));
+    DPI_TRY(dpi_words_find(file, parts, err));
     dpi_words_hash(&hash, parts, (int32_t)p->values[DPI_STEERING_WORDS]);
     dpi_digest_end(&hash, p->text);
     p->values[DPI_STEERING_LAYERS] = (double)dpi_gguf_tensor_count(file);
@@ -244,26 +258,36 @@ static dpi_status check_both(const dpi_gguf *file, const char *key, bool is_clai
 static dpi_status check_keys(const dpi_gguf *file, const dpi_claim *c, dpi_error *err) {
     static const char *const known[] = {"template", "instruction", "description", "text_tokens",
                                         "labels", "label_meanings", "attributes", "label_counts",
-                                        "key_words", "words", "word_weights", "word_means", NULL};
+                                        NULL};
     for (int64_t i = 0; i < dpi_gguf_kv_count(file); i++) {
         const char *key = dpi_gguf_kv_at(file, i)->key;
-        if (dpi_gguf_is_task(key) && !dpi_is_one_of(known, key + sizeof DPI_TASK_KEY - 1))
+        if (dpi_gguf_is_task(key) && !dpi_is_one_of(known, key + sizeof DPI_TASK_KEY - 1) &&
+            !dpi_is_one_of(dpi_words_keys, key))
             return dpi_fail(err, DPI_STATUS_ARG, "the claim of %s does not hold: the unknown key "
                                                  "%s", dpi_gguf_name(file), key);
     }
     dpi_error why;
     if (dpi_task_check_lines(file, DPI_TASK_KEY "label_meanings", &why) != DPI_STATUS_OK ||
         dpi_task_check_lines(file, DPI_TASK_KEY "label_counts", &why) != DPI_STATUS_OK ||
-        dpi_task_check_lines(file, DPI_TASK_KEY "key_words", &why) != DPI_STATUS_OK)
+        dpi_task_check_lines(file, dpi_words_keys[DPI_KEY_WORDS], &why) != DPI_STATUS_OK)
         return dpi_fail(err, DPI_STATUS_ARG, "the claim of %s does not hold: %s",
                         dpi_gguf_name(file), why.message);
     const dpi_claim_part *vectors = dpi_claim_find(c, "steering");
     DPI_TRY(check_sets(file, c, err));
     DPI_TRY(check_model(file, c, err));
+    const double n_words = vectors ? vectors->values[DPI_STEERING_WORDS] : 0;
+    dpi_bytes words[DPI_WORDS_KEYS];
     for (int i = 0; i < DPI_WORDS_KEYS; i++)
-        DPI_TRY(check_both(file, dpi_words_keys[i],
-                           vectors && vectors->values[DPI_STEERING_WORDS] > 0,
-                           "words of the mechanism steering", err));
+        DPI_TRY(check_both(file, dpi_words_keys[i], n_words > 0, "words of the mechanism steering",
+                           err));
+    if (dpi_words_find(file, words, &why) != DPI_STATUS_OK)
+        return dpi_fail(err, DPI_STATUS_ARG, "the claim of %s does not hold: %s",
+                        dpi_gguf_name(file), why.message);
+    if ((double)words[DPI_WORD_WEIGHTS].n_bytes > n_words * sizeof(float))
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "the claim of %s does not hold: %s: found %zu, allowed are the %.0f that "
+                        "were asked for", dpi_gguf_name(file), dpi_words_keys[DPI_WORD_WEIGHTS],
+                        words[DPI_WORD_WEIGHTS].n_bytes / sizeof(float), n_words);
     return check_both(file, DPI_TASK_KEY "label_counts", dpi_claim_find(c, "label_counts") != NULL,
                       "the mechanism label_counts", err);
 }

@@ -13,10 +13,15 @@
 #include "gguf/gguf_write.h"
 #include "gguf/gguf.h"
 
-/* Words of steering vectors, as the file has them in these keys: key words, the words that were
- * asked for, what each tells, and what records of labels say of them. */
-enum { DPI_WORDS_KEYS = 4 };
-extern const char *const dpi_words_keys[DPI_WORDS_KEYS];
+/* Words of steering vectors as a file has them: lines of key words, the words that were asked for
+ * with a space between, what each tells [words], and what units of each label say of them [labels,
+ * words]. All empty: there are none. */
+enum { DPI_KEY_WORDS, DPI_WORDS, DPI_WORD_WEIGHTS, DPI_WORD_MEANS, DPI_WORDS_KEYS };
+extern const char *const dpi_words_keys[DPI_WORDS_KEYS + 1]; /* NULL is last */
+/* The bytes of each, of the file's; texts come first, then arrays of floats. Errors: FORMAT (other
+ * types, numbers of another shape). */
+DPI_MUST_CHECK dpi_status dpi_words_find(const dpi_gguf *file, dpi_bytes parts[DPI_WORDS_KEYS],
+                                         dpi_error *err);
 /* All of that in the hash, behind the tensors, and how many words were asked for. Where none were
  * asked for the hash stays as it is. */
 void dpi_words_hash(struct sha256_ctx *hash, const dpi_bytes parts[DPI_WORDS_KEYS],

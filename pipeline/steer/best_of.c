@@ -49,35 +49,38 @@ static dpi_status no_memory(dpi_error *err) { return dpi_no_memory(err, "texts t
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
-static dpi_status wrong(const dpi_gguf *file, int key, const char *what, dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s: %s", dpi_gguf_name(file), dpi_words_keys[key],
-                    what);
-}
-
 /* Words with a space between, in the order of the alphabet. */
-static dpi_status read_names(const dpi_gguf *file, dpi_str text, dpi_best_of *b, dpi_error *err) {
+static dpi_status read_names(const dpi_gguf *file, dpi_bytes text, dpi_best_of *b, dpi_error *err) {
     const char *at = text.data, *end = at + text.n_bytes;
     for (int32_t i = 0; i < b->n_words; i++) {
         const char *space = memchr(at, ' ', (size_t)(end - at));
         const size_t n = (size_t)((space ? space : end) - at);
         if (n == 0 || n >= DPI_KEY_WORD_MAX || (space == NULL) != (i == b->n_words - 1))
-            return wrong(file, 1, "allowed are as many words as weights, of 1 to 31 bytes", err);
+            return dpi_fail(err, DPI_STATUS_FORMAT,
+                            "%s: %s: word %d has %zu bytes%s, allowed are %d words of 1..%d bytes",
+                            dpi_gguf_name(file), dpi_words_keys[DPI_WORDS], (int)i, n,
+                            space ? "" : " and is the last", (int)b->n_words,
+                            DPI_KEY_WORD_MAX - 1);
         memcpy(b->names[i].at, at, n);
         if (i > 0 && strcmp(b->names[i - 1].at, b->names[i].at) >= 0)
-            return wrong(file, 1, "allowed is the order of the alphabet", err);
+            return dpi_fail(err, DPI_STATUS_FORMAT,
+                            "%s: %s: word %d stands behind one that does not come before it in the "
+                            "alphabet", dpi_gguf_name(file), dpi_words_keys[DPI_WORDS], (int)i);
         at += n + (space != NULL);
     }
     return DPI_STATUS_OK;
 }
 
 /* Finite numbers; those below 0 are 0, as no record says a word less than not at all. */
-static dpi_status read_numbers(const dpi_gguf *file, int key, const dpi_gguf_kv *array, double *to,
+static dpi_status read_numbers(const dpi_gguf *file, int key, dpi_bytes array, double *to,
                                dpi_error *err) {
-    for (uint64_t i = 0; i < array->n_items; i++) {
-        const double x = dpi_gguf_item_f32(array, i);
+    for (size_t i = 0; i < array.n_bytes / sizeof(float); i++) {
+        float x;
+        memcpy(&x, array.data + i * sizeof x, sizeof x);
         if (!isfinite(x))
-            return wrong(file, key, "allowed are finite numbers", err);
-        to[i] = x > 0 ? x : 0;
+            return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s: number %zu is %g, must be finite",
+                            dpi_gguf_name(file), dpi_words_keys[key], i, (double)x);
+        to[i] = x > 0 ? (double)x : 0;
     }
     return DPI_STATUS_OK;
 }
@@ -97,22 +100,15 @@ static dpi_status make_room(dpi_best_of *b, dpi_error *err) {
 }
 
 static dpi_status read_words(const dpi_gguf *file, dpi_best_of *b, dpi_error *err) {
-    const dpi_gguf_kv *weights = NULL, *means = NULL;
-    dpi_str names = {"", 0};
-    DPI_TRY(dpi_gguf_get_string(file, dpi_words_keys[1], &names, NULL, err));
-    DPI_TRY(dpi_gguf_get_array(file, dpi_words_keys[2], DPI_GGUF_F32, &weights, err));
-    DPI_TRY(dpi_gguf_get_array(file, dpi_words_keys[3], DPI_GGUF_F32, &means, err));
+    dpi_bytes parts[DPI_WORDS_KEYS];
+    DPI_TRY(dpi_words_find(file, parts, err));
     const int32_t n_lines = dpi_task_line_count(file, DPI_TASK_KEY "labels");
     b->n_labels = n_lines > 0 ? n_lines : 1;
-    if (!weights || weights->n_items > DPI_STEER_WORDS_MAX)
-        return wrong(file, 2, "allowed are as many numbers as there may be words", err);
-    b->n_words = (int32_t)weights->n_items;
-    if (!means || means->n_items != weights->n_items * (uint64_t)b->n_labels)
-        return wrong(file, 3, "allowed are as many numbers for each label as there are words", err);
+    b->n_words = (int32_t)(parts[DPI_WORD_WEIGHTS].n_bytes / sizeof(float));
     DPI_TRY(make_room(b, err));
-    DPI_TRY(read_names(file, names, b, err));
-    DPI_TRY(read_numbers(file, 2, weights, b->weights, err));
-    DPI_TRY(read_numbers(file, 3, means, b->means, err));
+    DPI_TRY(read_names(file, parts[DPI_WORDS], b, err));
+    DPI_TRY(read_numbers(file, DPI_WORD_WEIGHTS, parts[DPI_WORD_WEIGHTS], b->weights, err));
+    DPI_TRY(read_numbers(file, DPI_WORD_MEANS, parts[DPI_WORD_MEANS], b->means, err));
     for (int32_t label = 0; label < b->n_labels; label++)
         for (int32_t i = 0; i < b->n_words; i++)
             b->labels[label].ahead[i] = b->means[(size_t)label * (size_t)b->n_words + (size_t)i];
@@ -124,7 +120,7 @@ dpi_status dpi_best_of_open(const char *path, dpi_best_of **best_of, dpi_error *
     *best_of = NULL;
     DPI_TRY(dpi_gguf_open(path, true, &file, err));
     dpi_status status = DPI_STATUS_OK;
-    if (dpi_gguf_find(file, dpi_words_keys[1])) {
+    if (dpi_gguf_find(file, dpi_words_keys[DPI_WORDS])) {
         *best_of = dpi_calloc(1, sizeof **best_of);
         status = *best_of ? read_words(file, *best_of, err) : no_memory(err);
     }
@@ -151,6 +147,8 @@ void dpi_best_of_free(dpi_best_of *b) {
 }
 
 int32_t dpi_best_of_labels(const dpi_best_of *b) { return b->n_labels; }
+
+int32_t dpi_best_of_words(const dpi_best_of *b) { return b->n_words; }
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
@@ -186,7 +184,8 @@ static void forget(label_texts *l, size_t i) {
 }
 
 dpi_status dpi_best_of_add(dpi_best_of *b, int32_t label, int32_t id, const char *text,
-                           size_t n_bytes, dpi_error *err) {
+                           size_t n_bytes, int32_t *forgotten, dpi_error *err) {
+    *forgotten = -1;
     DPI_TRY(dpi_check_range("label", label, 0, b->n_labels - 1, err));
     DPI_TRY(dpi_check_range("id", id, 0, INT32_MAX, err));
     label_texts *l = &b->labels[label];
@@ -197,8 +196,10 @@ dpi_status dpi_best_of_add(dpi_best_of *b, int32_t label, int32_t id, const char
         return no_memory(err);
     }
     memcpy(words, b->found, (size_t)n * sizeof *words);
-    if (l->n == DPI_BEST_OF_WAITING)
+    if (l->n == DPI_BEST_OF_WAITING) {
+        *forgotten = l->waiting[0].id;
         forget(l, 0);
+    }
     l->waiting[l->n++] = (candidate){id, n, words};
     return DPI_STATUS_OK;
 }

@@ -278,7 +278,8 @@ static dpi_status read_unit(dpi_reader *r, const dpi_examples *examples, size_t 
                 vector + label * s->n_one + (int64_t)l * s->width);
     if (s->options.n_words > 0) {
         set_length(vector, s->n_vectors, direction_most(s) * clip_of(s), false);
-        set_length(words, s->n - s->n_vectors, DPI_WORDS_LONG * clip_of(s), true);
+        set_length(words + (int64_t)label * s->options.n_words, s->options.n_words,
+                   DPI_WORDS_LONG * clip_of(s), true);
     }
     return DPI_STATUS_OK;
 }

@@ -27,10 +27,11 @@ static void words_of(const dpi_steer *s, dpi_bytes parts[DPI_WORDS_KEYS]) {
     memset(parts, 0, DPI_WORDS_KEYS * sizeof *parts);
     if (!s->words)
         return;
-    parts[0] = (dpi_bytes){s->words, strlen(s->words)};
-    parts[1] = (dpi_bytes){s->vocabulary, strlen(s->vocabulary)};
-    parts[2] = (dpi_bytes){(const char *)s->said, n * sizeof *s->said};
-    parts[3] = (dpi_bytes){(const char *)(s->said + n), (size_t)s->n_sets * n * sizeof *s->said};
+    parts[DPI_KEY_WORDS] = (dpi_bytes){s->words, strlen(s->words)};
+    parts[DPI_WORDS] = (dpi_bytes){s->vocabulary, strlen(s->vocabulary)};
+    parts[DPI_WORD_WEIGHTS] = (dpi_bytes){(const char *)s->said, n * sizeof *s->said};
+    parts[DPI_WORD_MEANS] = (dpi_bytes){(const char *)(s->said + n),
+                                        (size_t)s->n_sets * n * sizeof *s->said};
 }
 
 static void hash_vectors(const dpi_steer *s, char hex[DPI_DIGEST_HEX + 1]) {
@@ -73,7 +74,7 @@ static void put_head(dpi_gguf_builder *w, const dpi_steer *s, const char *hex) {
     dpi_bytes words[DPI_WORDS_KEYS];
     words_of(s, words);
     for (int i = 0; i < DPI_WORDS_KEYS && s->words; i++)
-        if (i < 2)
+        if (i < DPI_WORD_WEIGHTS)
             dpi_gguf_put_string(w, dpi_words_keys[i], words[i].data);
         else
             dpi_gguf_put_array(w, dpi_words_keys[i], DPI_GGUF_F32, words[i].n_bytes / sizeof(float),

@@ -92,6 +92,10 @@ TEST(test_room) {
     w.room[7] = 1ull << 63;
     assert_error(dpi_wording_check(&w, ERR), ARG,
                  "dpi_wording.room[7] is 9223372036854775808, must be 0");
+    dpi_run run; /* whose room is of half as many bytes */
+    dpi_run_init(&run);
+    run.room[0] = 7;
+    assert_error(dpi_run_check(&run, ERR), ARG, "dpi_run.room[0] is 7, must be 0");
     dpi_wording_init(&w);
     w.struct_size -= 8;
     assert_error(dpi_wording_check(&w, ERR), ARG, "dpi_wording.struct_size is");

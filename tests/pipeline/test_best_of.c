@@ -36,11 +36,14 @@ static dpi_best_of *opened(void) {
     assert_ok(dpi_best_of_open(words_file("card fee lost paid", WEIGHTS, N_WORDS, MEANS,
                                           N_LABELS * N_WORDS), &b, ERR));
     assert_int_equal(dpi_best_of_labels(b), N_LABELS);
+    assert_int_equal(dpi_best_of_words(b), N_WORDS);
     return b;
 }
 
 static void add(dpi_best_of *b, int32_t label, int32_t id, const char *text) {
-    assert_ok(dpi_best_of_add(b, label, id, text, strlen(text), ERR));
+    int32_t forgotten;
+    assert_ok(dpi_best_of_add(b, label, id, text, strlen(text), &forgotten, ERR));
+    assert_int_equal(forgotten, id < DPI_BEST_OF_WAITING ? -1 : id - DPI_BEST_OF_WAITING);
 }
 
 /* A text of the words whose bits are set, and one that the file does not have; the words of each
@@ -123,8 +126,9 @@ TEST(test_equal) {
     assert_int_equal(dpi_best_of_next(b, 0), -1);
     assert_int_equal(dpi_best_of_next(b, N_LABELS), -1);
     assert_int_equal(dpi_best_of_next(b, -1), -1);
-    assert_error(dpi_best_of_add(b, N_LABELS, 0, "", 0, ERR), ARG, "label is 2, must be 0..1");
-    assert_error(dpi_best_of_add(b, 0, -1, "", 0, ERR), ARG, "id is -1, must be 0");
+    int32_t gone;
+    assert_error(dpi_best_of_add(b, 2, 0, "", 0, &gone, ERR), ARG, "label is 2, must be 0..1");
+    assert_error(dpi_best_of_add(b, 0, -1, "", 0, &gone, ERR), ARG, "id is -1, must be 0");
     dpi_best_of_free(b);
 }
 
@@ -148,20 +152,23 @@ static void refused(const char *names, const float *weights, uint64_t n_weights,
 TEST(test_files) {
     static const char ALL[] = "card fee lost paid";
     static const char LONG[] = "card fee lost paid-paid-paid-paid-paid-paid-paid-paid";
+    static const float MANY[DPI_STEER_WORDS_MAX + 1];
     const float bad[N_LABELS * N_WORDS] = {0, 0, 0, 0, 0, 0, 0, INFINITY};
-    const int n = N_LABELS * N_WORDS;
+    const uint64_t n = N_LABELS * N_WORDS;
     dpi_best_of *b;
     assert_ok(dpi_best_of_open(words_file(NULL, NULL, 0, NULL, 0), &b, ERR));
     assert_null(b);
     assert_error(dpi_best_of_open(path_in(dir, "not there.gguf"), &b, ERR), IO, "not there");
-    refused(ALL, NULL, 0, MEANS, (uint64_t)n, "word_weights: allowed are as many numbers");
-    refused(ALL, WEIGHTS, N_WORDS, NULL, 0, "word_means: allowed are as many numbers");
-    refused(ALL, WEIGHTS, N_WORDS, MEANS, (uint64_t)n - 1, "word_means: allowed are as many");
-    refused(ALL, WEIGHTS, N_WORDS, bad, (uint64_t)n, "word_means: allowed are finite numbers");
-    refused(ALL, bad + n - N_WORDS, N_WORDS, MEANS, (uint64_t)n, "word_weights: allowed are");
-    refused("card fee lost", WEIGHTS, N_WORDS, MEANS, (uint64_t)n, "words: allowed are as many");
-    refused("card fee lost paid up", WEIGHTS, N_WORDS, MEANS, (uint64_t)n, "words: allowed are as");
-    refused("card fee  paid", WEIGHTS, N_WORDS, MEANS, (uint64_t)n, "words: allowed are as many");
-    refused(LONG, WEIGHTS, N_WORDS, MEANS, (uint64_t)n, "words: allowed are as many words");
-    refused("card lost fee paid", WEIGHTS, N_WORDS, MEANS, (uint64_t)n, "order of the alphabet");
+    refused(ALL, WEIGHTS, N_WORDS, NULL, 0, "word_means: found 0, needed are 8");
+    refused(ALL, NULL, 0, MEANS, n, "word_means: found 8, needed are 0");
+    refused(ALL, WEIGHTS, N_WORDS, MEANS, n - 1, "word_means: found 7, needed are 8");
+    refused(ALL, MANY, DPI_STEER_WORDS_MAX + 1, MEANS, n, "word_weights: found 16385 of 2 labels");
+    refused(ALL, WEIGHTS, N_WORDS, bad, n, "word_means: number 7 is inf, must be finite");
+    refused(ALL, bad + N_WORDS, N_WORDS, MEANS, n, "word_weights: number 3 is inf");
+    refused("card fee lost", WEIGHTS, N_WORDS, MEANS, n, "words: word 2 has 4 bytes and is the la");
+    refused("card fee lost paid up", WEIGHTS, N_WORDS, MEANS, n, "words: word 3 has 4 bytes, ");
+    refused("card fee  paid", WEIGHTS, N_WORDS, MEANS, n, "words: word 2 has 0 bytes, allowed are");
+    refused(LONG, WEIGHTS, N_WORDS, MEANS, n, "words: word 3 has 39 bytes and is the last");
+    refused("card lost fee paid", WEIGHTS, N_WORDS, MEANS, n, "words: word 2 stands behind one");
+    refused("card fee fee paid", WEIGHTS, N_WORDS, MEANS, n, "words: word 2 stands behind one");
 }

@@ -218,6 +218,12 @@ TEST(test_chosen_behind_noise) {
         n_other += strcmp(first, clear->words) != 0;
         assert_ok(dpi_key_words_choose(s, s->sum, ERR));
         assert_string_equal(s->words, first);
+        for (int i = 0; i < 2 * N_KNOWN; i++) { /* so are the numbers of all words */
+            const int label = i / N_KNOWN, word = i % N_KNOWN;
+            const double number = (double)words_of(s)[label * N_WORDS + word];
+            const double one = PART * (1 << DPI_GRADIENT_SHIFT) * dpi_steer_units(s, label);
+            assert_true(fabs((double)s->said[N_KNOWN + i] - number / one) < 1e-5);
+        }
     }
     assert_in_range(n_other, 1, 10);
 }

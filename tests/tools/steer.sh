@@ -173,6 +173,9 @@ works ledger show labels; expect_out "1 sum"
 works verify k.gguf; expect_out PRIVATE
 works steer m.gguf $kinds --epsilon 8 --describe {label} --key-words 0 -o silent.gguf
 expect_no_err "words, asked for"
+works steer m.gguf $kinds --epsilon 8 --describe {label} -o usual.gguf
+expect_err "words, asked for   1000"
+refuse 3 "k.gguf is a control vector (general.architecture), and no model" inspect k.gguf
 works inspect m.gguf --control-vector k.gguf; expect_out "sets of vectors    2"
 sed 's/"labels":"public","n_labels":2/"labels":null, "n_labels":null/' silent.gguf >none.gguf
 refuse 5 "found 0 labels in it, 2 in dpinfer.finetune.labels" verify none.gguf
@@ -252,18 +255,22 @@ in_turn=$(sed -n 's/.*"index":\([0-9]*\).*"text_label":"\([01]\).*/\1\2/p' out |
 check "labels in turn" test "$in_turn" = 0011203140
 works verify best.json; expect_out verified
 sed 's/"best_of": 3/"best_of": 1/' best.json >best-bad.json
-refuse 5 "best_of is 1, must be 2..1024" verify best-bad.json
+refuse 5 "best_of is 1, must be 2..64" verify best-bad.json
 printf '3 1_x\n1 0_x\n' >hints
 works $with --num-per-label hints --best-of 4; expect_lines 4 out
 check "labels one after the other" test "$(grep -o '"text_label":"[01]' out | tr -dc '01')" = 1110
 works $with --num 4 --best-of 1 --report each.json; expect_count 0 best_of each.json
+works $with --num 1 --report usual.json; expect_line usual.json '"best_of": 4'; expect_lines 1 out
+works $with --num 1 --best-of 7; expect_lines 1 out
 echo 'root ::= "nut bolt" | "wood" | "glue"' >words.gbnf
 works generate m.gguf --steer told.gguf -n 12 --seed 1 --jsonl --num 8 --best-of 8 \
     --grammar words.gbnf
 expect_count 4 '"text_label":"0_x","text":"nut bolt"' out
 expect_count 4 '"text_label":"1_x","text":"wood"' out
-refuse 2 "--best-of: needed are vectors with words of the records" generate m.gguf \
-    --steer silent.gguf -n 4 --best-of 4
+refuse 2 "--best-of: found no words in silent.gguf" generate m.gguf --steer silent.gguf -n 4 \
+    --best-of 4
+refuse 2 "--best-of: found no words in k.gguf" generate m.gguf \
+    --steer k.gguf -n 4 --best-of 4
 refuse 2 "--best-of: found '65', allowed 1..64" $with --best-of 65
 refuse 2 "texts: found 100000000, allowed 1..16" $with --num 100000000 --best-of 64
 sed 's/key_words/key_verbs/' told.gguf >verbs.gguf

@@ -8,19 +8,26 @@
 
 enum { BEST_TEXTS_DEFAULT = 4 }; /* docs/results.md */
 
+/* A text that waits, or a place for one. */
+typedef struct held_text {
+    dpi_drawn_text text; /* data: own, private memory; NULL: a free place */
+    int32_t next_free;   /* -1: none */
+} held_text;
+
 /* {.n_each = 1}: each text is written. */
 typedef struct best_texts {
     int32_t n_each; /* texts that are drawn for one that is written */
     dpi_best_of *of;
-    int32_t *n_drawn;     /* [labels] */
-    dpi_drawn_text *held; /* [n_held of room] as they came; data: own, private memory, NULL: written
-                           */
-    int32_t n_held;
+    int32_t *n_drawn; /* [labels] */
+    held_text *held;  /* [n_held of room] */
+    int32_t n_held, first_free;
     size_t room;
+    int32_t chosen; /* the place of the text that was told last; -1: none */
     int32_t n_chosen;
 } best_texts;
 
-/* n_each texts for each, by the words in the file. An exit code (cli.h). */
+/* n_each texts for each, by the words in the file; 0: BEST_TEXTS_DEFAULT, or 1 where there are no
+ * words to choose by. An exit code (cli.h). */
 int best_texts_open(best_texts *texts, const char *path, int32_t n_each);
 void best_texts_free(best_texts *texts);
 /* One more text, of the label at this place in the file. *best: the text that is chosen, with its

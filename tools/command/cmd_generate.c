@@ -229,6 +229,8 @@ static int draw_texts(generating *g) {
         const dpi_status status = dpi_drawing_next(g->drawing, &drawn, &err);
         if (status != DPI_STATUS_OK)
             return cli_fail_status(status, &err);
+        if (drawn.index < 0)
+            break;
         const int32_t *sets = g->labels.sets;
         code = best_texts_put(&g->best, &drawn, sets ? sets[drawn.prompt] : 0, &text);
         if (code != CLI_OK || text.index < 0)
@@ -288,20 +290,8 @@ static int make_rules(generating *g) {
 /* How many texts are drawn for each one: by the words of vectors, if they have some. */
 static int open_best(generating *g) {
     const option_value *v = &g->a->v[OPT_BEST_OF];
-    const int32_t n_each = v->given ? (int32_t)v->i : g->word_lines ? BEST_TEXTS_DEFAULT : 1;
-    if (v->given && !g->word_lines)
-        return cli_fail(CLI_USAGE, "--best-of: needed are vectors with words of the records, of "
-                                   "'dpinfer steer --key-words'");
+    const int32_t n_each = v->given ? (int32_t)v->i : g->word_lines ? 0 : 1;
     return best_texts_open(&g->best, file_of(g->a), n_each);
-}
-
-/* Of each label as many texts as there are places for it, for each that is written. */
-static int32_t count_drawn(const generating *g) {
-    const int64_t n_labels = g->labels.names ? g->labels.n_names : 1;
-    const int64_t n = g->shares || g->best.n_each == 1
-                          ? g->n_texts
-                          : (g->n_texts + n_labels - 1) / n_labels * n_labels;
-    return (int32_t)(n * g->best.n_each);
 }
 
 /* As --num-per-label says, else as the adapter counted its units. */
@@ -334,17 +324,33 @@ static int count_texts(generating *g) {
     return g->n_drawn && g->ended && share_texts(g) ? CLI_OK : cli_no_memory("the texts");
 }
 
+/* How many texts are drawn so that each label has n_each for each of its texts. Labels come in
+ * turn; where there are fewer texts than labels, the prompts of the first ones alone. */
+static bool count_drawn(generating *g, int32_t *n) {
+    const int32_t n_each = g->best.n_each, n_labels = g->labels.names ? g->labels.n_names : 1;
+    const bool few = n_each > 1 && !g->shares && g->n_texts < n_labels;
+    *n = g->n_texts * n_each;
+    if (n_each > 1 && !g->shares && !few)
+        *n = (g->n_texts + n_labels - 1) / n_labels * n_labels * n_each;
+    for (int32_t i = 0; g->shares && i < g->n_prompts; i++)
+        g->shares[i] *= n_each;
+    if (few && (g->shares = calloc((size_t)g->n_prompts, sizeof *g->shares)))
+        for (int32_t i = 0; i < n_each; i++)
+            for (int32_t label = 0; label < g->n_texts; label++)
+                g->shares[i % (g->n_prompts / n_labels) * n_labels + label]++;
+    return !few || g->shares;
+}
+
 static int open_drawing(generating *g) {
     const option_value *v = g->a->v;
     dpi_drawing_options o;
     dpi_error err;
     dpi_drawing_options_init(&o);
     o.model = g->model, o.mask = g->mask, o.rules = g->rules;
+    if (!count_drawn(g, &o.n_texts))
+        return cli_no_memory("the texts");
     o.prompts = g->prompts, o.n_prompts = g->n_prompts, o.shares = g->shares;
-    o.sets = g->labels.sets;
-    o.n_texts = count_drawn(g), o.method = g->drawn;
-    for (int32_t i = 0; g->shares && i < g->n_prompts; i++)
-        g->shares[i] *= g->best.n_each;
+    o.sets = g->labels.sets, o.method = g->drawn;
     if (v[OPT_PARALLEL].given)
         o.n_parallel = (int32_t)(v[OPT_PARALLEL].i < DPI_DRAWING_PARALLEL_MAX
                                      ? v[OPT_PARALLEL].i

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "dpinfer/best_of.h"
 #include "dpinfer/finetune.h"
 #include "dpinfer/gaussian.h"
 #include "dpinfer/steer.h"

@@ -126,6 +126,28 @@ TEST(test_every_field) {
     assert_true(n > 60);
 }
 
+/* Texts are chosen by words alone, and words are of vectors of labels. */
+TEST(test_best_of) {
+    static const struct {
+        const char *kind, *mechanism, *key;
+        double value;
+    } wrong[] = {{"texts", "texts", "best_of", 4},
+                 {"steering", "texts", "best_of", 4},
+                 {"words of labels", "steering", "words", 0},
+                 {"steering", "steering", "words", 40},
+                 {"a steered run", "steering", "words", 40},
+                 {"a run with words", "steering", "numbers", 102}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        dpi_claim c = unsettled(kind_of(wrong[i].kind));
+        for (int32_t p = 0; p < c.n_parts; p++)
+            if (strcmp(dpi_mechanism_name(c.parts[p].mechanism), wrong[i].mechanism) == 0 &&
+                dpi_claim_set(&c.parts[p], wrong[i].key, wrong[i].value, ERR) != DPI_STATUS_OK)
+                fail_msg("%s: no %s", wrong[i].kind, wrong[i].key);
+        if (dpi_claim_settle(&c, ERR) == DPI_STATUS_OK)
+            fail_msg("%s has %s %g", wrong[i].kind, wrong[i].key, wrong[i].value);
+    }
+}
+
 /* ---- Reports --------------------------------------------------------------------------------- */
 
 typedef struct change {
