@@ -52,6 +52,10 @@ static dpi_status no_memory(dpi_error *err) { return dpi_no_memory(err, "texts t
 /* Words with a space between, in the order of the alphabet. */
 static dpi_status read_names(const dpi_gguf *file, dpi_bytes text, dpi_best_of *b, dpi_error *err) {
     const char *at = text.data, *end = at + text.n_bytes;
+    if (b->n_words == 0 && text.n_bytes > 0)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s: found %zu bytes, allowed are words with "
+                                                "weights, of which there are none",
+                        dpi_gguf_name(file), dpi_words_keys[DPI_WORDS], text.n_bytes);
     for (int32_t i = 0; i < b->n_words; i++) {
         const char *space = memchr(at, ' ', (size_t)(end - at));
         const size_t n = (size_t)((space ? space : end) - at);

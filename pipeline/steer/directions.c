@@ -351,7 +351,8 @@ void dpi_directions_make(const dpi_steer *s, const int64_t *sum, float *vectors)
             (double)(INT64_C(1) << DPI_GRADIENT_SHIFT) * dpi_steer_units(s, i / s->n_layers);
         const int64_t *of_layer = sum + (int64_t)i * s->width;
         const double longest = one * direction_most(s);
-        const double by = kept_of(of_layer, s->width, deviation, longest) * clip_of(s) / one *
+        /* As long as without words, which have taken their part of the clip. */
+        const double by = kept_of(of_layer, s->width, deviation, longest) * clip_of(s) / longest *
                           s->at.spread[i] * s->at.size[i];
         for (int32_t c = 0; c < s->n_embd; c++)
             vectors[(int64_t)i * s->n_embd + c] = (float)(restored(s, i, of_layer, c) * by);

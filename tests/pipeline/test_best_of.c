@@ -169,6 +169,7 @@ TEST(test_files) {
     refused("card fee lost paid up", WEIGHTS, N_WORDS, MEANS, n, "words: word 3 has 4 bytes, ");
     refused("card fee  paid", WEIGHTS, N_WORDS, MEANS, n, "words: word 2 has 0 bytes, allowed are");
     refused(LONG, WEIGHTS, N_WORDS, MEANS, n, "words: word 3 has 39 bytes and is the last");
+    refused("card", WEIGHTS, 0, MEANS, 0, "words: found 4 bytes, allowed are words with weights");
     refused("card lost fee paid", WEIGHTS, N_WORDS, MEANS, n, "words: word 2 stands behind one");
     refused("card fee fee paid", WEIGHTS, N_WORDS, MEANS, n, "words: word 2 stands behind one");
 }

@@ -110,6 +110,17 @@ TEST(test_directions) {
     for (int i = 0; i < 2 * N_WORDS; i++)
         expect_about(words_of(s)[i], (double)words_of(clipped)[i]);
     assert_null(dpi_steer_words(plain));
+    /* Where all are, the vectors are as long as without words, for less of the clip. */
+    o.clip = 1e-3;
+    OWN(dpi_steer) with = released(&o);
+    o.n_words = 0;
+    OWN(dpi_steer) without = released(&o);
+    double most = 0, off = 0;
+    for (int i = 0; i < 2 * N_EMBD; i++) {
+        most = fmax(most, fabs((double)without->vectors[i]));
+        off = fmax(off, fabs((double)with->vectors[i] - (double)without->vectors[i]));
+    }
+    assert_true(most > 0 && off < 1e-4 * most);
 }
 
 /* A unit that comes moves the sum by at most D, with all that it has; its direction by the part

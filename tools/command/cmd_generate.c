@@ -518,7 +518,7 @@ static int generate_main(const args *a) {
 const command command_generate = {
     .name = "generate", .bit = CMD_GENERATE, .arguments = "MODEL",
     .takes_model = 1, .max_positional = 0, .run = generate_main,
-    .summary = "texts from a private adapter or steering vectors, at plain cost",
+    .summary = "texts from a private adapter or steering vectors, with no record",
     .details =
         "Draws --num texts from MODEL with an adapter of 'finetune', many at a time. No record is\n"
         "read: whatever the adapter guarantees is the guarantee of all texts, however many.\n"
