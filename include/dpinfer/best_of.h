@@ -1,7 +1,7 @@
 /* best_of.h - several texts for each one that is wanted, and those of them that together say what
  * the records of their label said: by the words in a file of steering vectors, which were released
  * with noise (steer.h, n_words). No record is read, and nothing but released numbers decides: it is
- * post-processing.
+ * post-processing. Part of libdpinfer_full.
  *
  *     dpi_best_of *b;
  *     dpi_best_of_open("steer.gguf", &b, &err);
