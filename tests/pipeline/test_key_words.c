@@ -295,6 +295,11 @@ TEST(test_file) {
         *at ^= 1;
     }
     dpi_verification_init(&v);
+    said[8] = '3'; /* fewer than the file has */
+    write_file(path_in(dir, "fewer.gguf"), file, n_bytes);
+    assert_error(dpi_claim_verify_file(path_in(dir, "fewer.gguf"), &claim, &v, ERR), ARG,
+                 "word_weights: found 4, allowed are the 3 that were asked for");
+    said[8] = '6';
     char *key = memmem(file, n_bytes, KEY, sizeof KEY - 1);
     assert_non_null(key);
     memcpy(key, "key_verbs", sizeof KEY - 1);
