@@ -14,10 +14,6 @@
 #include "pipeline/finetune/task.h"
 #include "pipeline/steer/steer.h"
 
-typedef struct word_name {
-    char at[DPI_KEY_WORD_MAX];
-} word_name;
-
 /* A word of a text, and its share of the text's length. */
 typedef struct said_word {
     int32_t word;
@@ -37,11 +33,10 @@ typedef struct label_texts {
 
 struct dpi_best_of {
     int32_t n_words, n_labels;
-    word_name *names;    /* [n_words] in the order of the alphabet */
-    double *weights;     /* [n_words] */
+    dpi_key_word *words; /* [n_words] in the order of the alphabet */
     double *means;       /* [n_labels, n_words] of records, none below 0 */
     label_texts *labels; /* [n_labels] */
-    said_word *found;    /* [n_words] for the work */
+    int32_t *found;      /* [n_words] for the work */
     uint8_t *seen;       /* [n_words] for the work, zeros between */
 };
 
@@ -65,8 +60,8 @@ static dpi_status read_names(const dpi_gguf *file, dpi_bytes text, dpi_best_of *
                             dpi_gguf_name(file), dpi_words_keys[DPI_WORDS], (int)i, n,
                             space ? "" : " and is the last", (int)b->n_words,
                             DPI_KEY_WORD_MAX - 1);
-        memcpy(b->names[i].at, at, n);
-        if (i > 0 && strcmp(b->names[i - 1].at, b->names[i].at) >= 0)
+        memcpy(b->words[i].name, at, n);
+        if (i > 0 && strcmp(b->words[i - 1].name, b->words[i].name) >= 0)
             return dpi_fail(err, DPI_STATUS_FORMAT,
                             "%s: %s: word %d stands behind one that does not come before it in the "
                             "alphabet", dpi_gguf_name(file), dpi_words_keys[DPI_WORDS], (int)i);
@@ -75,29 +70,26 @@ static dpi_status read_names(const dpi_gguf *file, dpi_bytes text, dpi_best_of *
     return DPI_STATUS_OK;
 }
 
-/* Finite numbers; those below 0 are 0, as no record says a word less than not at all. */
-static dpi_status read_numbers(const dpi_gguf *file, int key, dpi_bytes array, double *to,
-                               dpi_error *err) {
-    for (size_t i = 0; i < array.n_bytes / sizeof(float); i++) {
-        float x;
-        memcpy(&x, array.data + i * sizeof x, sizeof x);
-        if (!isfinite(x))
-            return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s: number %zu is %g, must be finite",
-                            dpi_gguf_name(file), dpi_words_keys[key], i, (double)x);
-        to[i] = x > 0 ? (double)x : 0;
-    }
+/* A finite number; one below 0 is 0, as no record says a word less than not at all. */
+static dpi_status read_number(const dpi_gguf *file, int key, dpi_bytes array, size_t i, double *to,
+                              dpi_error *err) {
+    float x;
+    memcpy(&x, array.data + i * sizeof x, sizeof x);
+    if (!isfinite(x))
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s: number %zu is %g, must be finite",
+                        dpi_gguf_name(file), dpi_words_keys[key], i, (double)x);
+    *to = x > 0 ? (double)x : 0;
     return DPI_STATUS_OK;
 }
 
 static dpi_status make_room(dpi_best_of *b, dpi_error *err) {
     const size_t n = (size_t)b->n_words + 1, n_labels = (size_t)b->n_labels;
-    b->names = dpi_calloc(n, sizeof *b->names);
-    b->weights = dpi_calloc(n, sizeof *b->weights);
+    b->words = dpi_calloc(n, sizeof *b->words);
     b->means = dpi_calloc(n_labels * n, sizeof *b->means);
     b->labels = dpi_calloc(n_labels, sizeof *b->labels);
     b->found = dpi_calloc(n, sizeof *b->found);
     b->seen = dpi_calloc(n, sizeof *b->seen);
-    bool failed = !b->names || !b->weights || !b->means || !b->labels || !b->found || !b->seen;
+    bool failed = !b->words || !b->means || !b->labels || !b->found || !b->seen;
     for (size_t i = 0; i < n_labels && !failed; i++)
         failed = !(b->labels[i].ahead = dpi_calloc(n, sizeof(double)));
     return failed ? no_memory(err) : DPI_STATUS_OK;
@@ -111,11 +103,14 @@ static dpi_status read_words(const dpi_gguf *file, dpi_best_of *b, dpi_error *er
     b->n_words = (int32_t)(parts[DPI_WORD_WEIGHTS].n_bytes / sizeof(float));
     DPI_TRY(make_room(b, err));
     DPI_TRY(read_names(file, parts[DPI_WORDS], b, err));
-    DPI_TRY(read_numbers(file, DPI_WORD_WEIGHTS, parts[DPI_WORD_WEIGHTS], b->weights, err));
-    DPI_TRY(read_numbers(file, DPI_WORD_MEANS, parts[DPI_WORD_MEANS], b->means, err));
-    for (int32_t label = 0; label < b->n_labels; label++)
-        for (int32_t i = 0; i < b->n_words; i++)
-            b->labels[label].ahead[i] = b->means[(size_t)label * (size_t)b->n_words + (size_t)i];
+    const size_t n = (size_t)b->n_words;
+    for (size_t i = 0; i < n; i++)
+        DPI_TRY(read_number(file, DPI_WORD_WEIGHTS, parts[DPI_WORD_WEIGHTS], i,
+                            &b->words[i].weight, err));
+    for (size_t i = 0; i < (size_t)b->n_labels * n; i++) {
+        DPI_TRY(read_number(file, DPI_WORD_MEANS, parts[DPI_WORD_MEANS], i, &b->means[i], err));
+        b->labels[i / n].ahead[i % n] = b->means[i];
+    }
     return DPI_STATUS_OK;
 }
 
@@ -145,7 +140,7 @@ void dpi_best_of_free(dpi_best_of *b) {
             free(l->waiting[i].words);
         free(l->waiting), free(l->ahead);
     }
-    free(b->names), free(b->weights), free(b->means);
+    free(b->words), free(b->means);
     free(b->labels), free(b->found), free(b->seen);
     free(b);
 }
@@ -156,30 +151,16 @@ int32_t dpi_best_of_words(const dpi_best_of *b) { return b->n_words; }
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-static int by_name(const void *word, const void *name) { return strcmp(word, name); }
-
-/* The words of a text, each once, in b->found; as long together as 1, if there are any that tell
- * something. Their number. */
-static int32_t find_words(dpi_best_of *b, const char *text, size_t n_bytes) {
-    char word[DPI_KEY_WORD_MAX];
-    size_t at = 0;
-    int32_t n = 0;
+/* The words of a text, n of them in b->found, as long together as 1, if there are any that tell
+ * something. */
+static void weigh(const dpi_best_of *b, int32_t n, said_word *words) {
     double square = 0;
-    while (b->n_words > 0 && dpi_key_word_next(text, n_bytes, &at, word)) {
-        const word_name *name = bsearch(word, b->names, (size_t)b->n_words, sizeof *b->names,
-                                        by_name);
-        const int32_t i = name ? (int32_t)(name - b->names) : -1;
-        if (i < 0 || b->seen[i])
-            continue;
-        b->seen[i] = 1;
-        b->found[n++] = (said_word){i, b->weights[i]};
-        square += b->weights[i] * b->weights[i];
-    }
     for (int32_t i = 0; i < n; i++) {
-        b->seen[b->found[i].word] = 0;
-        b->found[i].value = square > 0 ? b->found[i].value / sqrt(square) : 0;
+        words[i] = (said_word){b->found[i], b->words[b->found[i]].weight};
+        square += words[i].value * words[i].value;
     }
-    return n;
+    for (int32_t i = 0; i < n; i++)
+        words[i].value = square > 0 ? words[i].value / sqrt(square) : 0;
 }
 
 static void forget(label_texts *l, size_t i) {
@@ -193,13 +174,13 @@ dpi_status dpi_best_of_add(dpi_best_of *b, int32_t label, int32_t id, const char
     DPI_TRY(dpi_check_range("label", label, 0, b->n_labels - 1, err));
     DPI_TRY(dpi_check_range("id", id, 0, INT32_MAX, err));
     label_texts *l = &b->labels[label];
-    const int32_t n = find_words(b, text, n_bytes);
+    const int32_t n = dpi_key_words_in(b->words, b->n_words, text, n_bytes, b->seen, b->found);
     said_word *words = dpi_calloc((size_t)n + 1, sizeof *words);
     if (!words || !dpi_grow((void **)&l->waiting, &l->room, l->n + 1, sizeof *l->waiting)) {
         free(words);
         return no_memory(err);
     }
-    memcpy(words, b->found, (size_t)n * sizeof *words);
+    weigh(b, n, words);
     if (l->n == DPI_BEST_OF_WAITING) {
         *forgotten = l->waiting[0].id;
         forget(l, 0);

@@ -20,7 +20,9 @@ static dpi_status no_memory(dpi_error *err) { return dpi_no_memory(err, "the wor
 
 /* ---- Words of a text ------------------------------------------------------------------------- */
 
-bool dpi_key_word_next(const char *text, size_t n_bytes, size_t *at, char word[DPI_KEY_WORD_MAX]) {
+/* The next word of a text that says what it is about, with small ASCII letters. false: there is
+ * none. */
+static bool next_word(const char *text, size_t n_bytes, size_t *at, char word[DPI_KEY_WORD_MAX]) {
     for (size_t n = 0; dpi_word_next(text, n_bytes, at, &n); *at += n) {
         const char *from = text + *at;
         const bool is_letter = (unsigned char)*from >= 0x80 || ((*from | 32) >= 'a' &&
@@ -63,7 +65,7 @@ static dpi_status list_text(word_list *l, const dpi_records *texts, size_t i, dp
     dpi_key_word word = {.text = (int64_t)i};
     DPI_TRY(dpi_records_read(texts, i, &text, &n_bytes, err));
     bool failed = false;
-    while (text && !failed && dpi_key_word_next(text, n_bytes, &at, word.name)) {
+    while (text && !failed && next_word(text, n_bytes, &at, word.name)) {
         failed = !dpi_grow((void **)&l->at, &l->room, l->n + 1, sizeof *l->at);
         if (!failed)
             l->at[l->n++] = word;
@@ -112,28 +114,43 @@ dpi_status dpi_key_words_find(dpi_steer *s, const dpi_records *texts, dpi_error 
 
 /* ---- Records --------------------------------------------------------------------------------- */
 
+int32_t dpi_key_words_in(const dpi_key_word *words, int32_t n_words, const char *text,
+                         size_t n_bytes, uint8_t *seen, int32_t *found) {
+    dpi_key_word word = {0};
+    size_t at = 0;
+    int32_t n = 0;
+    while (n_words > 0 && next_word(text, n_bytes, &at, word.name)) {
+        const dpi_key_word *known = bsearch(&word, words, (size_t)n_words, sizeof word, by_name);
+        if (known && !seen[known - words]) {
+            found[n++] = (int32_t)(known - words);
+            seen[known - words] = 1;
+        }
+    }
+    for (int32_t i = 0; i < n; i++)
+        seen[found[i]] = 0;
+    dpi_wipe(&word, sizeof word);
+    return n;
+}
+
 dpi_status dpi_key_words_add(const dpi_steer *s, const dpi_records *records, size_t i,
                              double *said, dpi_error *err) {
+    const size_t room = (size_t)s->n_key_words + 1;
     char *text;
-    size_t n_bytes, at = 0;
-    dpi_key_word word = {0};
-    uint8_t *seen = dpi_private_malloc((size_t)s->n_key_words + 1);
-    dpi_status status = seen ? dpi_records_read(records, i, &text, &n_bytes, err) : no_memory(err);
-    if (status == DPI_STATUS_OK) {
-        memset(seen, 0, (size_t)s->n_key_words + 1);
-        while (text && s->n_key_words > 0 &&
-               dpi_key_word_next(text, n_bytes, &at, word.name)) {
-            const dpi_key_word *found = bsearch(&word, s->key_words, (size_t)s->n_key_words,
-                                                sizeof word, by_name);
-            if (found && !seen[found - s->key_words]) {
-                said[found - s->key_words] += found->weight;
-                seen[found - s->key_words] = 1;
-            }
-        }
+    size_t n_bytes;
+    uint8_t *seen = dpi_private_malloc(room);
+    int32_t *found = dpi_private_malloc(room * sizeof *found);
+    const dpi_status status = seen && found ? dpi_records_read(records, i, &text, &n_bytes, err)
+                                            : no_memory(err);
+    if (status == DPI_STATUS_OK && text) {
+        memset(seen, 0, room);
+        const int32_t n = dpi_key_words_in(s->key_words, s->n_key_words, text, n_bytes, seen,
+                                           found);
+        for (int32_t k = 0; k < n; k++)
+            said[found[k]] += s->key_words[found[k]].weight;
         dpi_private_free(text);
     }
-    dpi_wipe(&word, sizeof word);
     dpi_private_free(seen);
+    dpi_private_free(found);
     return status;
 }
 

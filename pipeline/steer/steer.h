@@ -95,9 +95,10 @@ DPI_MUST_CHECK dpi_status dpi_directions_add(dpi_reader *reader, const dpi_examp
                                              int64_t *sum, dpi_error *err);
 /* How long the words of a unit are, in units of C (docs/results.md). */
 #define DPI_WORDS_LONG .6
-/* The next word of a text that says what it is about, with small ASCII letters; *at: where to look,
- * and behind it. false: there is none. */
-bool dpi_key_word_next(const char *text, size_t n_bytes, size_t *at, char word[DPI_KEY_WORD_MAX]);
+/* Which of `words` [n_words], in the order of the alphabet, a text has: their places, each once, in
+ * found [n_words]; how many. seen [n_words]: zeros, also behind it. */
+int32_t dpi_key_words_in(const dpi_key_word *words, int32_t n_words, const char *text,
+                         size_t n_bytes, uint8_t *seen, int32_t *found);
 /* The words of public texts, and what each tells. Errors: IO, MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_key_words_find(dpi_steer *steer, const dpi_records *texts,
                                              dpi_error *err);
